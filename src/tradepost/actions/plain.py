@@ -1,0 +1,84 @@
+"""What can be done with any record: create, replace, delete. PATCH is a replacement by the merged record."""
+
+from typing import Any
+
+from tradepost.actions.change import Change, Rows
+from tradepost.domain.input import Values
+from tradepost.domain.record import Mark, Record, members, parents
+from tradepost.problems import Invalid, MemberError, NotFound
+from tradepost.storage.database import Row
+from tradepost.storage.plain import plain
+from tradepost.storage.tables import folded
+
+
+class Plain:
+    """The actions of a record without rules of its own. With `emits` each change is announced."""
+
+    def __init__(self, record: type[Record], *, emits: bool = False) -> None:
+        self.record = record
+        self.statements = plain(record)
+        self.emits = emits
+        self._folded = [each.name for each in members(record) if Mark.UNIQUE_FOLDED in each.marks]
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The names of the events these actions announce."""
+        return (
+            tuple(f"{self.record.kind}.{verb}" for verb in ("created", "updated", "deleted"))
+            if self.emits
+            else ()
+        )
+
+    async def create(self, change: Change, values: Values) -> Rows:
+        """Adds a record. Raises `Invalid` if a parent it names is not there."""
+        await self._check_parents(change, values)
+        new_id = change.new_id()
+        dates = {"created_at": change.now, "updated_at": change.now}
+        own = {name: value for name, value in (values | dates).items() if name in self.statements.table.c}
+        row = await change.add(self.record, {"id": new_id, **own, **self._derived(values)})
+        self.announce(change, "created", row, row)
+        return [row]
+
+    async def replace(self, change: Change, current: Row, values: Values) -> Rows:
+        """Makes the record say `values`; one that says so already stays as it is, version and all."""
+        names = self.statements.names
+        before = dict(zip(names, current, strict=True))
+        after = before | {name: value for name, value in values.items() if name in before}
+        if after == before:
+            return [current]
+        after |= {"version": before["version"] + 1, "updated_at": change.now}
+        new = {f"new_{name}": value for name, value in (after | self._derived(after)).items()}
+        await change.tx.run(self.statements.update, at_id=before["id"], **new)
+        row = tuple(after[name] for name in names)
+        self.announce(change, "updated", current, row)
+        return [row]
+
+    async def delete(self, change: Change, current: Row) -> None:
+        """Removes the record, or hides it where the record says so."""
+        await change.tx.run(self.statements.delete, id=current[0], now=change.now)
+        self.announce(change, "deleted", current, current)
+
+    def announce(self, change: Change, verb: str, before: Row, after: Row) -> None:
+        """Announces a change; a record with rules of its own may say more."""
+        del before
+        if self.emits:
+            change.announce(f"{self.record.kind}.{verb}", self.record.plural, after[0])
+
+    def _derived(self, values: Values) -> dict[str, Any]:
+        return {f"{name}_key": values[name].casefold() for name in self._folded}
+
+    async def _check_parents(self, change: Change, values: Values) -> None:
+        for key, link in parents(self.record):
+            parent_id = values.get(key.name)
+            if parent_id is None:
+                continue
+            if await change.tx.row(plain(link.parent).get, id=parent_id) is None:
+                message = f"names no {link.parent.kind}"
+                if key.read_only:
+                    raise NotFound(f"There is no {link.parent.kind} {parent_id}")
+                raise Invalid(f"{key.json_name} {message}", [MemberError((key.name,), message, "unknown")])
+
+
+def column_of(record: type[Record], column: str) -> str:
+    """The member behind a column that keeps it case-folded."""
+    return next((each.name for each in members(record) if folded(each) == column), column)

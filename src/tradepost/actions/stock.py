@@ -1,0 +1,47 @@
+"""Stock: taken by lines, given back by them, within the transaction that changes the lines.
+
+Products are held in the order of their ids before anything is decided, so two buyers never deadlock and
+never both get the last piece.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from tradepost.actions.change import Change
+from tradepost.storage.statements import products
+
+
+class Held(NamedTuple):
+    """A product, held until the transaction ends."""
+
+    id: str
+    sku: str
+    name: str
+    price: int
+    currency: str
+    stock: int | None
+    status: str
+    deleted_at: str | None
+
+    @property
+    def can_be_ordered(self) -> bool:
+        return self.status == "ACTIVE" and self.deleted_at is None
+
+
+async def hold(change: Change, product_ids: Iterable[str]) -> dict[str, Held]:
+    """The products with these ids, held; unknown ids are missing from the answer."""
+    rows = await change.tx.rows(products.FOR_ORDER, ids=sorted(set(product_ids)))
+    return {row[0]: Held(*row) for row in rows}
+
+
+async def move(change: Change, held: Mapping[str, Held], pieces: Mapping[str, int]) -> None:
+    """Takes pieces from the stock of held products; gives back where negative."""
+    moves = [
+        {"product_id": product_id, "pieces": count, "now": change.now}
+        for product_id, count in pieces.items()
+        if count and held[product_id].stock is not None
+    ]
+    if len(moves) == 1:
+        await change.tx.run(products.MOVE_STOCK, **moves[0])
+    elif moves:
+        await change.tx.many(products.MOVE_STOCK, moves)

@@ -1,0 +1,136 @@
+"""The front door: a plain ASGI application that reads from top to bottom.
+
+request → surface → answer → the fields every answer carries → the canonical log line
+"""
+
+import itertools
+import logging
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+from tradepost.access.idempotency import Answer
+from tradepost.access.rate_limits import RateLimits
+from tradepost.http.answers import problem_answer
+from tradepost.http.request import Disconnected, Receive, Request, Scope, Send
+from tradepost.logs import Line, RequestLog, now_text
+from tradepost.metrics import Metrics
+from tradepost.problems import Internal, Problem
+from tradepost.rest.routes import Rest, rate_headers
+
+_log = logging.getLogger("tradepost.asgi")
+
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
+
+Page = Callable[[Request], Awaitable[Answer]]
+
+
+@dataclass
+class Application:
+    """All surfaces behind one door. `pages` are the documents, by their first path segment."""
+
+    rest: Rest
+    pages: dict[str, Page]
+    limits: RateLimits
+    log: RequestLog
+    metrics: Metrics
+    startup: Callable[[], Awaitable[None]]
+    shutdown: Callable[[], Awaitable[None]]
+    _process: str = field(default_factory=lambda: secrets.token_hex(6))
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, self._request_id(scope))
+        try:
+            answer = await self._answer(request)
+        except Disconnected:
+            return
+        took = time.perf_counter_ns() - request.started
+        headers = self._headers(request, answer, took)
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        body = b"" if request.method == "HEAD" else answer.body
+        await send({"type": "http.response.body", "body": body})
+        self._note(request, answer, took)
+
+    async def _answer(self, request: Request) -> Answer:
+        try:
+            page = self.pages.get(request.path)
+            if page is not None:
+                return await page(request)
+            return await self.rest.answer(request)
+        except Problem as problem:
+            return self._problem(problem, request)
+        except Disconnected:
+            raise
+        except Exception:  # noqa: BLE001 (the last one to catch it; logged whole)
+            _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
+            return self._problem(Internal("The failure was logged under this request's id"), request)
+
+    def _problem(self, problem: Problem, request: Request) -> Answer:
+        base_url = self.rest.base_url or request.base_url
+        return problem_answer(problem, request, base_url, request.names)
+
+    def _headers(self, request: Request, answer: Answer, took: int) -> list[tuple[bytes, bytes]]:
+        headers = [
+            *answer.headers,
+            *request.version_headers,
+            (b"x-request-id", request.id.encode()),
+            (b"server-timing", b"db;dur=%.2f, total;dur=%.2f" % (request.nanoseconds / 1e6, took / 1e6)),
+        ]
+        if answer.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+            headers.append((b"content-length", b"%d" % len(answer.body)))
+        if request.verdict is not None:
+            headers += rate_headers(self.limits, request.verdict)
+        return headers
+
+    def _note(self, request: Request, answer: Answer, took: int) -> None:
+        self.metrics.count(request.method, request.route, answer.status, took / 1e9)
+        self.log.add(
+            Line(
+                time=now_text(),
+                level="info" if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR else "error",
+                message="request",
+                method=request.method,
+                path=request.path,
+                route=request.route,
+                status=answer.status,
+                ms=took / 1e6,
+                db_ms=request.nanoseconds / 1e6,
+                statements=request.statements,
+                bytes=len(answer.body),
+                request_id=request.id,
+                key=request.caller.key_id if request.caller else None,
+                client=request.client,
+            )
+        )
+
+    def _request_id(self, scope: Scope) -> str:
+        """The caller's own id if it sent a sane one, else one of ours."""
+        for name, value in scope["headers"]:
+            if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
+                given: str = value.decode()
+                return given
+        return f"{self._process}-{next(self._numbers):x}"
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.startup()
+        except Problem as problem:
+            await send({"type": "lifespan.startup.failed", "message": problem.detail})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.shutdown()
+        await send({"type": "lifespan.shutdown.complete"})

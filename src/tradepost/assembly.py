@@ -1,0 +1,113 @@
+"""The assembly: settings become a database, surfaces and workers. The only place that chooses."""
+
+import asyncio
+import contextlib
+import logging
+from urllib.parse import unquote
+
+from tradepost import catalogue, logs, settings
+from tradepost.access.api_keys import Doorkeeper
+from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
+from tradepost.asgi import Application
+from tradepost.clock import Clock
+from tradepost.console.documents import Documents
+from tradepost.events.outbox import Emitter
+from tradepost.housekeeping import Housekeeping
+from tradepost.metrics import Metrics
+from tradepost.perform import Performer
+from tradepost.problems import Unavailable
+from tradepost.resource import Resource
+from tradepost.rest.routes import Rest
+from tradepost.settings import Settings
+from tradepost.storage.database import Database
+from tradepost.storage.migrations import head
+from tradepost.versions.changes import VERSIONS, Version
+from tradepost.versions.lifecycle import Dates, Lifecycle
+
+_log = logging.getLogger("tradepost")
+
+
+def application() -> Application:
+    """The application as a server loads it: from the environment."""
+    found = settings.load()
+    logs.set_up(*found.log)
+    return assemble(found)
+
+
+def database(found: Settings) -> Database:
+    """The engine that the database's address names."""
+    if found.database_url.startswith("sqlite:///"):
+        from tradepost.storage.sqlite import SqliteDatabase  # noqa: PLC0415 (one engine is loaded, not both)
+
+        return SqliteDatabase(unquote(found.database_url.removeprefix("sqlite:///")))
+    from tradepost.storage.postgres import PostgresDatabase  # noqa: PLC0415
+
+    return PostgresDatabase(found.database_url, found.database_pool)
+
+
+def performer(found: Settings, store: Database, clock: Clock, resources: tuple[Resource, ...]) -> Performer:
+    """What calls are performed with."""
+    return Performer(store, clock, Emitter(found.event_prefix, catalogue.event_types(resources)))
+
+
+def assemble(
+    found: Settings,
+    *,
+    clock: Clock | None = None,
+    resources: tuple[Resource, ...] = catalogue.RESOURCES,
+    versions: tuple[Version, ...] = VERSIONS,
+) -> Application:
+    """The whole service. What a test may want to be different, it gives; nothing else differs."""
+    clock = clock or Clock()
+    store = database(found)
+    doorkeeper = Doorkeeper(store, clock)
+    metrics = Metrics(found.metrics_dir)
+    limits = _limits(found)
+    announced = {
+        name: Dates(each.deprecated, each.sunset, each.link) for name, each in found.api_versions.items()
+    }
+    lifecycle = Lifecycle(versions, announced, clock, found.deprecation_format)
+    rest = Rest(
+        resources, lifecycle, performer(found, store, clock, resources), doorkeeper, limits, found.base_url
+    )
+    housekeeping = Housekeeping(store, clock, metrics, found.retention_days)
+    background: list[asyncio.Task[None]] = []
+
+    async def startup() -> None:
+        await store.start()
+        await check_schema(store)
+        background.append(asyncio.create_task(housekeeping.run()))
+
+    async def shutdown() -> None:
+        for task in background:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        await doorkeeper.finish()
+        await store.stop()
+
+    return Application(
+        rest=rest,
+        pages=Documents(rest, store, metrics, found.event_prefix).pages(),
+        limits=limits,
+        log=logs.RequestLog(found.log[0]),
+        metrics=metrics,
+        startup=startup,
+        shutdown=shutdown,
+    )
+
+
+async def check_schema(store: Database) -> None:
+    """Raises `Unavailable` unless the schema is the one this program knows."""
+    found, known = await store.schema_version(), head()
+    if found is None or found < known:
+        message = f"The database is at schema {found or 'none'}, not {known}: run `tradepost migrate`"
+        raise Unavailable(message)
+    if found > known:
+        message = f"The database is at schema {found}, newer than {known}: update this tradepost"
+        raise Unavailable(message)
+
+
+def _limits(found: Settings) -> RateLimits:
+    limit = Limit.parse(found.rate_limit)
+    return Shared(limit, found.redis_url) if found.redis_url else InProcess(limit)

@@ -1,0 +1,60 @@
+"""`tradepost serve`: the service, in one process or several."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from tradepost import server, settings
+from tradepost.cli import keys
+from tradepost.cli.store import opened
+from tradepost.settings import Settings
+from tradepost.storage import migrations
+from tradepost.storage.statements import api_keys
+
+
+def serve(
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    workers: int = 1,
+    migrate: bool = False,
+    deliveries: Annotated[bool, Parameter(negative="--no-deliveries")] = True,
+) -> None:
+    """Serve the API. A new database gets a first key, printed once.
+
+    Parameters
+    ----------
+    host
+        The address to listen on, instead of TRADEPOST_HOST.
+    port
+        The port to listen on, instead of TRADEPOST_PORT.
+    workers
+        Processes that serve side by side.
+    migrate
+        Apply pending migrations first, on PostgreSQL too (an embedded database always does).
+    deliveries
+        Deliver webhooks from this process too.
+    """
+    del deliveries
+    found = settings.load(host=host, port=port)
+    if migrate or found.database_url.startswith("sqlite:"):
+        migrations.migrate(found.database_url)
+    asyncio.run(_first_key(found))
+    os.environ["TRADEPOST_HOST"], os.environ["TRADEPOST_PORT"] = found.host, str(found.port)
+    if workers > 1:
+        with tempfile.TemporaryDirectory(prefix="tradepost-metrics-") as directory:
+            os.environ["TRADEPOST_METRICS_DIR"] = directory
+            server.serve(found, workers)
+    else:
+        server.serve(found, workers)
+
+
+async def _first_key(found: Settings) -> None:
+    async with opened(found) as performer:
+        if await performer.database.reading().row(api_keys.ANY) is None:
+            key = await keys.make(performer, {"name": "the first key", "scopes": ["admin"]})
+            print(f"The first key, shown this once:\n  {key}", file=sys.stderr, flush=True)

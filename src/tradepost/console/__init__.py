@@ -1,0 +1,1 @@
+"""What people read: documentation, explanations of problems, and the state of the service."""

@@ -1,0 +1,1 @@
+"""The things tradepost is about, and their rules. Pure: no I/O, no clock, nothing of HTTP."""

@@ -1,0 +1,23 @@
+"""Email addresses, as RFC 5322 and its internationalised successors allow them; no mail is sent to ask."""
+
+import re
+
+# The everyday address, decided without the whole grammar; anything else is left to the library.
+_PLAIN = re.compile(
+    r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\.)+[a-z]{2,20}"
+)
+_MAX_PLAIN_LOCAL = 64
+
+
+def check_email(address: str) -> str | None:
+    """What is wrong with an email address, if anything."""
+    if _PLAIN.fullmatch(address) and "--" not in address and address.index("@") <= _MAX_PLAIN_LOCAL:
+        return None
+    # Loaded when first needed: it brings the whole of IDNA with it.
+    from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415
+
+    try:
+        validate_email(address, check_deliverability=False, test_environment=True)
+    except EmailNotValidError as error:
+        return f"is not a valid email address: {error}"
+    return None

@@ -1,0 +1,222 @@
+"""Bodies: read straight into what a record takes; if that fails, member by member, to tell all that is wrong.
+
+The first way is msgspec decoding into a struct derived from the record. Only if it refuses is the body read
+again as plain JSON and each member judged alone, so that one answer names every bad one.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct
+
+from tradepost.domain.money import DECIMALS, MAX_PRICE, UNITS, NotMoney, to_units
+from tradepost.domain.order import MAX_LINES
+from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.problems import Invalid, Malformed, MemberError, Path
+
+Values = dict[str, Any]
+
+_Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
+_NUL = b"\\u0000"
+_AT = re.compile(r" - at `[^`]*`$")
+_CODES = (
+    (re.compile(r"^Expected `(?:str|array|object)` of length"), "length"),
+    (re.compile(r"^Expected `(?:int|float|int \| float)` [<>]"), "out_of_range"),
+    (re.compile(r"^Invalid enum value"), "unknown_value"),
+)
+
+
+class Input:
+    """What a body for a record may say.
+
+    `names` are the members' names outside; `fixed` members come from elsewhere (the path) and are ignored,
+    as read-only ones are.
+    """
+
+    def __init__(
+        self, record: type[Record], names: Mapping[str, str], fixed: frozenset[str] = frozenset()
+    ) -> None:
+        self.record = record
+        self.names = names
+        self.taken = [each for each in members(record) if not each.read_only and each.name not in fixed]
+        self.child = _child_input(record)
+        self._outside = {outside: inside for inside, outside in names.items()}
+        self._required = [each.name for each in self.taken if each.required]
+        self._checked = [(each.name, each.check) for each in self.taken if each.check]
+        self._money = [each.name for each in self.taken if Mark.MONEY in each.marks]
+        self._types = {each.name: _type(each) for each in self.taken}
+        if self.child:
+            child: Any = self.child.struct
+            self._types["line_items"] = Annotated[list[child], Meta(min_length=1, max_length=MAX_LINES)]
+            self._required.append("line_items")
+        ignored = [name for name in names if name not in self._types]
+        self.struct: type[Struct] = msgspec.defstruct(
+            record.__name__,
+            [
+                *[(name, kind, self._default(name)) for name, kind in self._types.items()],
+                *[(name, Any, UNSET) for name in ignored],
+            ],
+            rename=dict(names),
+            forbid_unknown_fields=True,
+            kw_only=True,
+            gc=False,
+        )
+        self._decode = msgspec.json.Decoder(self.struct).decode
+
+    def read(self, body: bytes) -> Values:
+        """The values of a body; `Malformed` if it is no JSON object, `Invalid` with all that is wrong."""
+        try:
+            given = self._decode(body)
+        except msgspec.ValidationError:
+            return self.check(parse_object(body))
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise _unreadable(error) from None
+        values = {name: getattr(given, name) for name in self._types}
+        if _NUL in body or self._wrong(values):
+            return self.check(parse_object(body))
+        return values
+
+    def check(self, given: Mapping[str, Any]) -> Values:
+        """The values of a JSON object that was read already; raises `Invalid` with all that is wrong."""
+        values, errors = self._members(given, ())
+        errors.extend(self._wrong(values))
+        if errors:
+            count = "1 member is" if len(errors) == 1 else f"{len(errors)} members are"
+            message = f"{count} not valid"
+            raise Invalid(message, errors)
+        return values
+
+    def _members(self, given: Mapping[str, Any], at: Path) -> tuple[Values, list[MemberError]]:
+        values: Values = {}
+        errors: list[MemberError] = []
+        for outside, value in given.items():
+            name = self._outside.get(outside)
+            if name is None:
+                errors.append(MemberError((*at, outside), "is not a member; remove it", "unknown"))
+            elif name == "line_items" and self.child:
+                values[name] = self.child.each(value, (*at, name), errors)
+            elif name in self._types:
+                self._member(name, value, (*at, name), values, errors)
+        for name in self._types:
+            if self.names[name] not in given:
+                if name in self._required:
+                    errors.append(MemberError((*at, name), "is required", "required"))
+                else:
+                    values[name] = self._default(name)
+        return values, errors
+
+    def _member(self, name: str, value: Any, at: Path, values: Values, errors: list[MemberError]) -> None:
+        try:
+            values[name] = msgspec.convert(value, self._types[name])
+        except msgspec.ValidationError as error:
+            errors.append(_said(error, at))
+            return
+        if any("\x00" in text for text in _texts(value)):
+            errors.append(MemberError(at, "contains a NUL character; remove it", "invalid"))
+
+    def each(self, value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
+        """The children of a list, each judged by this input."""
+        if not isinstance(value, list):
+            errors.append(MemberError(at, f"Expected `array`, got `{_kind(value)}`", "type"))
+            return []
+        if not 1 <= len(value) <= MAX_LINES:
+            errors.append(MemberError(at, f"has to hold 1 to {MAX_LINES} items", "length"))
+            return []
+        found = []
+        for index, item in enumerate(value):
+            if isinstance(item, dict):
+                values, wrong = self._members(item, (*at, index))
+                errors.extend(wrong)
+                if not wrong:
+                    found.append(self.struct(**values, id=item.get("id", UNSET)))
+            else:
+                errors.append(MemberError((*at, index), f"Expected `object`, got `{_kind(item)}`", "type"))
+        return found
+
+    def _wrong(self, values: Values) -> list[MemberError]:
+        """What breaks a rule beyond the types; money becomes an integer here."""
+        errors = []
+        for name, check in self._checked:
+            said = check(values[name]) if values.get(name) is not None else None
+            if said:
+                errors.append(MemberError((name,), said, "invalid"))
+        for name in self._money:
+            currency = values.get("currency")
+            if currency in DECIMALS and isinstance(values.get(name), int | float):
+                errors.extend(_to_units(values, name, currency))
+        return errors
+
+    def _default(self, name: str) -> Any:
+        if name in self._required:
+            return NODEFAULT
+        return next(each.default for each in self.taken if each.name == name)
+
+
+def parse_object(body: bytes) -> dict[str, Any]:
+    """A JSON object; raises `Malformed` for anything else."""
+    try:
+        given = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise _unreadable(error) from None
+    if not isinstance(given, dict):
+        message = f"The body has to be a JSON object, not {_kind(given)}"
+        raise Malformed(message)
+    return given
+
+
+def names_of(record: type[Record]) -> dict[str, str]:
+    """The names of a record's members as JSON has them, its embedded children included."""
+    names = {each.name: each.json_name for each in members(record)}
+    if embedded_child(record):
+        names["line_items"] = "lineItems"
+    return names
+
+
+def _child_input(record: type[Record]) -> Input | None:
+    found = embedded_child(record)
+    if found is None:
+        return None
+    child, key = found
+    return Input(child, names_of(child), frozenset({key}))
+
+
+def _type(member: Member) -> Any:
+    return _Amount if Mark.MONEY in member.marks else member.type
+
+
+def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]:
+    try:
+        units = to_units(values[name], currency)
+    except NotMoney as error:
+        yield MemberError((name,), str(error), "too_many_decimals")
+        return
+    if units > MAX_PRICE:
+        yield MemberError((name,), f"is above {MAX_PRICE // UNITS}", "out_of_range")
+    values[name] = units
+
+
+def _said(error: msgspec.ValidationError, at: Path) -> MemberError:
+    message = _AT.sub("", str(error))
+    code = next((code for pattern, code in _CODES if pattern.match(message)), "type")
+    return MemberError(at, message, code)
+
+
+def _unreadable(error: Exception) -> Malformed:
+    if isinstance(error, RecursionError):
+        return Malformed("The body is nested too deeply")
+    return Malformed(f"The body is not JSON: {error}")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "object", list: "array", str: "str", bool: "bool", int: "int", float: "float"}
+    return kinds.get(type(value), "null")

@@ -1,0 +1,194 @@
+"""What a record is: one struct whose annotations say all that the other floors need to know of it.
+
+    class Product(Record):
+        kind, plural = "product", "products"
+        sku: Annotated[str, Meta(min_length=1, max_length=64), UNIQUE, SORTABLE, FILTERABLE]
+
+From this are derived its table, its JSON, its input, its filters and its page in the documentation.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Struct
+
+
+class Mark(Enum):
+    """What an annotation can say of a member in a word."""
+
+    READ_ONLY = "set by the service; accepted and ignored in a body"
+    FILTERABLE = "a query parameter of its name filters lists"
+    RANGED = "also takes [gte], [gt], [lte], [lt]"
+    SORTABLE = "lists can be sorted by it, over an index"
+    UNIQUE = "no two items share it"
+    UNIQUE_FOLDED = "no two items share it, whatever the case"
+    MONEY = "an integer inside, major units of the record's currency outside"
+    JSON = "a JSON document, carried as it stands"
+    OMITTED = "left out where it has no value"
+
+
+READ_ONLY, FILTERABLE, RANGED, SORTABLE = Mark.READ_ONLY, Mark.FILTERABLE, Mark.RANGED, Mark.SORTABLE
+UNIQUE, UNIQUE_FOLDED, MONEY, JSON = Mark.UNIQUE, Mark.UNIQUE_FOLDED, Mark.MONEY, Mark.JSON
+OMITTED = Mark.OMITTED
+
+
+@dataclass(frozen=True)
+class BelongsTo:
+    """The member holds the id of a parent; `reverse` is what the parent calls its children.
+
+    `embedded` children are part of their parent's representation.
+    """
+
+    parent: type["Record"]
+    reverse: str
+    embedded: bool = False
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A rule beyond the type: gets the value, returns what is wrong with it or None."""
+
+    check: Callable[[Any], str | None]
+
+
+class Record(Struct, kw_only=True):
+    """What every record has. `version` counts the changes of the row; it is the item's ETag."""
+
+    kind: ClassVar[str]
+    plural: ClassVar[str]
+    hides_deleted: ClassVar[bool] = False  # a DELETE hides the row instead of removing it
+
+    id: Annotated[str, Meta(description="Opaque; ascends by creation."), READ_ONLY]
+    version: int = 1
+
+
+class Dated(Record, kw_only=True):
+    """A record that says when it was created and last changed."""
+
+    created_at: Annotated[
+        str, Meta(description="When it was created, RFC 3339."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
+    ]
+    updated_at: Annotated[
+        str, Meta(description="When it last changed, RFC 3339."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
+    ]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One member of a record, as its annotations declare it."""
+
+    name: str
+    type: Any
+    default: Any
+    nullable: bool
+    marks: frozenset[Mark]
+    check: Callable[[Any], str | None] | None
+    belongs_to: BelongsTo | None
+    description: str
+    values: tuple[str, ...]  # of an enumeration, else empty
+
+    @property
+    def json_name(self) -> str:
+        return camel(self.name)
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is kept as an integer; anything else is kept as text."""
+        return _without_none(_unwrap(self.type)[0]) is int
+
+    @property
+    def read_only(self) -> bool:
+        return Mark.READ_ONLY in self.marks
+
+    @property
+    def required(self) -> bool:
+        return not self.read_only and self.default is NODEFAULT
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether it is a text that names an instant."""
+        return self.name.endswith("_at") or self.name == "time"
+
+
+@cache
+def members(record: type[Record]) -> tuple[Member, ...]:
+    """The members of a record in the order of its JSON: id first, its own, then the two instants."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
+    dates = [name for name in ("created_at", "updated_at") if name in defaults]
+    own = [name for name in record.__struct_fields__ if name not in ("id", "version", *dates)]
+    return tuple(_member(name, hints[name], defaults[name]) for name in ("id", *own, *dates))
+
+
+@cache
+def member(record: type[Record], name: str) -> Member:
+    """The member called `name`; KeyError if there is none."""
+    return {each.name: each for each in members(record)}[name]
+
+
+@cache
+def parents(record: type[Record]) -> tuple[tuple[Member, BelongsTo], ...]:
+    """The foreign keys of a record."""
+    return tuple((each, each.belongs_to) for each in members(record) if each.belongs_to)
+
+
+@cache
+def embedded_child(parent: type[Record]) -> tuple[type[Record], str] | None:
+    """The record that is part of this one's representation, with its foreign key, if there is one."""
+    for child in _declared(Record):
+        for key, link in parents(child):
+            if link.embedded and link.parent is parent:
+                return child, key.name
+    return None
+
+
+def _declared(above: type[Record]) -> Iterator[type[Record]]:
+    for below in above.__subclasses__():
+        if "kind" in vars(below):
+            yield below
+        yield from _declared(below)
+
+
+def camel(name: str) -> str:
+    """`line_items` → `lineItems`."""
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+def _member(name: str, hint: Any, default: Any) -> Member:
+    inner, extras = _unwrap(hint)
+    metas = [extra for extra in extras if isinstance(extra, Meta)]
+    return Member(
+        name=name,
+        type=Annotated[inner, *metas] if metas else inner,
+        default=default,
+        nullable=type(None) in typing.get_args(inner),
+        marks=frozenset(extra for extra in extras if isinstance(extra, Mark)),
+        check=next((extra.check for extra in extras if isinstance(extra, Checked)), None),
+        belongs_to=next((extra for extra in extras if isinstance(extra, BelongsTo)), None),
+        description=next((meta.description for meta in metas if meta.description), ""),
+        values=_values(inner),
+    )
+
+
+def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    if typing.get_origin(hint) is Annotated:
+        return hint.__origin__, hint.__metadata__
+    return hint, ()
+
+
+def _without_none(hint: Any) -> Any:
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return next(_unwrap(arg)[0] for arg in typing.get_args(hint) if arg is not type(None))
+    return hint
+
+
+def _values(hint: Any) -> tuple[str, ...]:
+    inner = _without_none(hint)
+    return typing.get_args(inner) if typing.get_origin(inner) is typing.Literal else ()

@@ -1,0 +1,42 @@
+"""Event types: a name under the service's prefix, and the schema of its data.
+
+A breaking change of a schema is a new type with a suffix (`order.placed.v2`) that is emitted beside the old
+one while receivers move over.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA = "https://json-schema.org/draft/2020-12/schema"
+PING = "webhook.ping"
+
+
+@dataclass(frozen=True)
+class EventType:
+    """A kind of thing that happens; `versions` are the schema versions emitted in parallel."""
+
+    name: str
+    versions: tuple[int, ...] = (1,)
+
+    def names(self) -> tuple[tuple[str, int], ...]:
+        """What is emitted: `order.placed` for the first version, `order.placed.v2` for the second."""
+        return tuple((self.name if n == 1 else f"{self.name}.v{n}", n) for n in self.versions)
+
+
+def data_schema(full_name: str, version: int, url: str) -> dict[str, Any]:
+    """The JSON Schema of an event's `data`: identifiers, never the entity's state."""
+    return {
+        "$schema": SCHEMA,
+        "$id": url,
+        "title": full_name,
+        "description": "Announces that something happened; fetch the entity for its present state.",
+        "type": "object",
+        "required": ["entityType", "entityId", "eventType", "timestamp", "schemaVersion"],
+        "properties": {
+            "entityType": {"type": "string", "const": full_name.split(".")[-3 if version > 1 else -2]},
+            "entityId": {"type": "string", "format": "uuid"},
+            "eventType": {"type": "string", "const": full_name},
+            "timestamp": {"type": "string", "format": "date-time"},
+            "schemaVersion": {"type": "string", "const": str(version)},
+        },
+    }

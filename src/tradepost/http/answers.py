@@ -1,0 +1,111 @@
+"""Answers: JSON documents, and problems (RFC 9457) with the one table that gives each its status."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+import xxhash
+
+from tradepost import problems
+from tradepost.access.idempotency import Answer
+from tradepost.http.request import Request
+from tradepost.problems import MemberError, Path, Problem
+
+encode = msgspec.json.Encoder().encode
+
+JSON = (b"content-type", b"application/json")
+NO_CACHE = (b"cache-control", b"private, no-cache")
+
+STATUS: dict[type[Problem], int] = {
+    problems.Malformed: HTTPStatus.BAD_REQUEST,
+    problems.Unauthenticated: HTTPStatus.UNAUTHORIZED,
+    problems.Forbidden: HTTPStatus.FORBIDDEN,
+    problems.NotFound: HTTPStatus.NOT_FOUND,
+    problems.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
+    problems.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
+    problems.Conflict: HTTPStatus.CONFLICT,
+    problems.VersionRetired: HTTPStatus.GONE,
+    problems.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
+    problems.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    problems.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    problems.Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
+    problems.RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
+    problems.Internal: HTTPStatus.INTERNAL_SERVER_ERROR,
+    problems.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+}
+
+
+def status_of(kind: type[Problem]) -> int:
+    """The status of a kind: its own, or that of the kind it is a kind of."""
+    return next(int(STATUS[each]) for each in kind.__mro__ if each in STATUS)
+
+
+def hash_tag(body: bytes) -> bytes:
+    """The strong ETag of a representation that has no version of its own."""
+    return b'"' + xxhash.xxh3_128_hexdigest(body).encode() + b'"'
+
+
+def problem_answer(
+    problem: Problem, request: Request, base_url: str, names: Mapping[str, str] | None = None
+) -> Answer:
+    """A problem as `application/problem+json`; `names` are the members' names in the request's version."""
+    status = status_of(type(problem))
+    body: dict[str, Any] = {
+        "type": f"{base_url}/problems/{problem.kind}",
+        "title": problem.title,
+        "status": status,
+        "detail": problem.detail,
+        "instance": request.path,
+        "errors": [_error(each, names or {}) for each in problem.errors],
+    }
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        body["requestId"] = request.id
+    headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
+    return Answer(status, [*headers, *_headers(problem, status)], encode(body))
+
+
+def _headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
+    """The fields that the standards tie to a status."""
+    facts = problem.facts
+    found: list[tuple[bytes, bytes]] = []
+    if "challenge" in facts:
+        found.append((b"www-authenticate", str(facts["challenge"]).encode()))
+    if "scope" in facts:
+        challenge = f'Bearer realm="tradepost", error="insufficient_scope", scope="{facts["scope"]}"'
+        found.append((b"www-authenticate", challenge.encode()))
+    for fact, field in (
+        ("allow", b"allow"),
+        ("etag", b"etag"),
+        ("accept", b"accept"),
+        ("accept_patch", b"accept-patch"),
+    ):
+        if fact in facts:
+            found.append((field, str(facts[fact]).encode()))
+    if "retry_after" in facts or status == HTTPStatus.SERVICE_UNAVAILABLE:
+        found.append((b"retry-after", str(facts.get("retry_after", 1)).encode()))
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        found.append((b"connection", b"close"))  # what is left of the body is not read
+    return found
+
+
+def _error(error: MemberError, names: Mapping[str, str]) -> dict[str, str]:
+    path = tuple(names.get(part, _camel(part)) if isinstance(part, str) else part for part in error.path)
+    return {"field": field_text(path), "message": error.message, "pointer": pointer(path), "code": error.code}
+
+
+def field_text(path: Path) -> str:
+    """`("lineItems", 0, "quantity")` → `lineItems[0].quantity`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def pointer(path: Path) -> str:
+    """A JSON Pointer (RFC 6901) as a URI fragment: `#/lineItems/0/quantity`."""
+    parts = [str(part).replace("~", "~0").replace("/", "~1") for part in path]
+    return "#" + "".join(f"/{part}" for part in parts)
+
+
+def _camel(part: str) -> str:
+    head, *rest = part.split("_")
+    return head + "".join(word.title() for word in rest) if rest else part

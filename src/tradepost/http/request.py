@@ -1,0 +1,151 @@
+"""A request, read as far as it is needed."""
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from tradepost.access.caller import Caller
+from tradepost.access.rate_limits import Verdict
+from tradepost.problems import Malformed, TooLarge
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+MAX_BODY = 1 << 20
+_BODY_SECONDS = 30.0
+_MAX_PARAMETERS = 100
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+class Disconnected(Exception):
+    """The client went away before its request was whole; there is nobody to answer."""
+
+
+class Request:
+    """One HTTP request, and what becomes known of it on its way through the house."""
+
+    __slots__ = (
+        "_receive",
+        "caller",
+        "headers",
+        "id",
+        "method",
+        "names",
+        "nanoseconds",
+        "path",
+        "route",
+        "scope",
+        "started",
+        "statements",
+        "verdict",
+        "version_headers",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, request_id: str) -> None:
+        self.started = time.perf_counter_ns()
+        self.scope = scope
+        self._receive = receive
+        self.id = request_id
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.headers: dict[bytes, bytes] = _headers(scope["headers"])
+        self.route = ""  # the shape of the path, for logs and metrics
+        self.names: Mapping[str, str] = {}  # of the members, in the version that was asked for
+        self.caller: Caller | None = None
+        self.verdict: Verdict | None = None
+        self.version_headers: list[tuple[bytes, bytes]] = []
+        self.statements = 0
+        self.nanoseconds = 0
+
+    @property
+    def base_url(self) -> str:
+        """The address the request itself was sent to."""
+        host = self.headers.get(b"host", b"localhost").decode("latin-1")
+        return f"{self.scope['scheme']}://{host}"
+
+    @property
+    def client(self) -> str:
+        """The address of the peer."""
+        client = self.scope.get("client")
+        return client[0] if client else "local"
+
+    @property
+    def traceparent(self) -> str | None:
+        """The W3C trace context the request is part of, if it is well formed."""
+        given = self.headers.get(b"traceparent", b"").decode("latin-1")
+        return given if _TRACEPARENT.fullmatch(given) else None
+
+    def spent(self, statements: int, nanoseconds: int) -> None:
+        """Notes what the database took."""
+        self.statements += statements
+        self.nanoseconds += nanoseconds
+
+    def query(self) -> dict[str, str]:
+        """The query parameters; raises `Malformed` for one that is doubled or cannot be read."""
+        raw: bytes = self.scope["query_string"]
+        if not raw:
+            return {}
+        try:
+            pairs = parse_qsl(
+                raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS
+            )
+        except (UnicodeDecodeError, ValueError):
+            message = "The query string cannot be read"
+            raise Malformed(message) from None
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            message = "A query parameter is given twice"
+            raise Malformed(message)
+        if any("\x00" in text for pair in pairs for text in pair):
+            message = "A query parameter contains a NUL character"
+            raise Malformed(message)
+        return found
+
+    async def body(self) -> bytes:
+        """The whole body; `TooLarge` before more than the limit is read, `Disconnected` if it ends early."""
+        declared = self.headers.get(b"content-length")
+        if declared is not None and int(declared) > MAX_BODY:
+            raise _too_large()
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            whole: bytes = message["body"]
+            if len(whole) > MAX_BODY:
+                raise _too_large()
+            return whole
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                return await self._rest(message)
+        except TimeoutError:
+            raise Disconnected from None
+
+    async def _rest(self, message: MutableMapping[str, Any]) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            if message["type"] == "http.disconnect":
+                raise Disconnected
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if size > MAX_BODY:
+                raise _too_large()
+            if not message.get("more_body"):
+                return b"".join(parts)
+            message = await self._receive()
+
+
+def _headers(raw: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """By name; a field sent on several lines is one list (RFC 9110, 5.3)."""
+    found = dict(raw)
+    if len(found) != len(raw):
+        found = {}
+        for name, value in raw:
+            found[name] = found[name] + b", " + value if name in found else value
+    return found
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"The body is larger than {MAX_BODY} bytes")

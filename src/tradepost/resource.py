@@ -1,0 +1,81 @@
+"""What a declaration of a resource may say. The catalogue is a list of these; everything else reads them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol
+
+from tradepost.actions.change import Change, Rows
+from tradepost.domain.input import Values
+from tradepost.domain.record import BelongsTo, Record, member
+from tradepost.storage.database import Row
+
+ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
+READ = ("GET",)
+
+
+class Actions(Protocol):
+    """What can be done with a resource's record."""
+
+    @property
+    def events(self) -> tuple[str, ...]:
+        """The names of the events its changes announce."""
+
+    async def create(self, change: Change, values: Values) -> Rows:
+        """Adds one."""
+
+    async def replace(self, change: Change, current: Row, values: Values) -> Rows:
+        """Makes one say `values`."""
+
+    async def delete(self, change: Change, current: Row) -> None:
+        """Removes one."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A record with its address, its methods and who may use them.
+
+    `scope` gives the pair `<scope>:read`, `<scope>:write`, unless one scope is for both. `under` is the
+    foreign key of the parent below whose address it (also) lives. A key that acts for a user meets what is
+    its `own`, may `read` all, or has no business there (`none`).
+    """
+
+    record: type[Record]
+    actions: Actions | None
+    scope: str
+    user_keys: Literal["own", "read", "none"] = "none"
+    methods: tuple[str, ...] = ALL
+    under: str | None = None
+    top: bool = True
+    revisable: bool = True  # its ETag is its version; else a hash of what is shown
+
+    @cached_property
+    def segment(self) -> str:
+        """Its place in a path: `line-items`."""
+        return self.record.plural.replace("_", "-")
+
+    @cached_property
+    def read_scope(self) -> str:
+        return self.scope if ":" in self.scope else f"{self.scope}:read"
+
+    @cached_property
+    def write_scope(self) -> str:
+        return self.scope if ":" in self.scope else f"{self.scope}:write"
+
+    @cached_property
+    def parent(self) -> BelongsTo | None:
+        """The parent below whose address it lives."""
+        return member(self.record, self.under).belongs_to if self.under else None
+
+    @cached_property
+    def collection_methods(self) -> tuple[str, ...]:
+        return _allowed(self.methods, ("GET", "POST"))
+
+    @cached_property
+    def item_methods(self) -> tuple[str, ...]:
+        return _allowed(self.methods, ("GET", "PUT", "PATCH", "DELETE"))
+
+
+def _allowed(methods: tuple[str, ...], possible: tuple[str, ...]) -> tuple[str, ...]:
+    """The methods of an address: HEAD wherever GET, and OPTIONS always."""
+    taken = [method for method in possible if method in methods]
+    return (*taken, *(["HEAD"] if "GET" in taken else []), "OPTIONS")

@@ -1,0 +1,1 @@
+"""The resource-oriented surface: JSON over HTTP, one set of verbs for whatever the catalogue lists."""

@@ -1,0 +1,248 @@
+"""Lists: what their query parameters ask for, and where the next page is.
+
+A cursor holds the position after the last item shown and a mark of the sort and filters it was made for;
+it is opaque to clients.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, cast
+from urllib.parse import quote, urlencode
+
+import msgspec
+import xxhash
+
+from tradepost.clock import instant, parse_instant
+from tradepost.domain import ids
+from tradepost.domain.money import UNITS
+from tradepost.domain.record import Mark, Member
+from tradepost.http.request import Request
+from tradepost.problems import Malformed
+from tradepost.rest.shape import Render, Shape
+from tradepost.storage.database import Row
+from tradepost.storage.plain import Condition, Listing, Operator
+from tradepost.storage.tables import folded
+
+DEFAULT_LIMIT = 50
+MAX_LIMIT = 200
+MAX_OFFSET = 10_000
+PAGING = ("limit", "cursor", "offset", "sort", "fields")
+_FILTER = re.compile(r"(\w+)(?:\[(gte|gt|lte|lt)\])?")
+_MAX_INTEGER = 2**63 - 1
+
+
+@dataclass
+class Asked:
+    """What a list's query asks for, ready to be read."""
+
+    listing: Listing
+    limit: int
+    values: dict[str, Any]
+    parameters: dict[str, str]
+    offset: int | None = None
+    render: Render | None = None
+    mark: str = ""
+    sort_at: int = 0
+    fixed: dict[str, Any] = field(default_factory=dict)
+
+
+def asked(
+    shape: Shape, parameters: dict[str, str], *, owner: str | None, under: tuple[str, str] | None
+) -> Asked:
+    """Reads the query of a list; raises `Malformed` for whatever is unknown or out of place in it."""
+    if "cursor" in parameters and "offset" in parameters:
+        message = "cursor and offset cannot be used together"
+        raise Malformed(message)
+    sort, descending = _sort(shape, parameters.get("sort"))
+    conditions, values = _conditions(shape, parameters)
+    if under is not None:
+        conditions.append(Condition(under[0], "eq", "under"))
+        values["under"] = under[1]
+    if owner is not None:
+        values["owner"] = owner
+    chosen = shape.chosen(parameters["fields"]) if "fields" in parameters else None
+    mark = _mark(shape, sort, descending, conditions, values)
+    offset = _integer(parameters, "offset", 0, MAX_OFFSET) if "offset" in parameters else None
+    found = Asked(
+        listing=Listing(
+            sort=sort,
+            descending=descending,
+            after="cursor" in parameters,
+            offset=bool(offset),
+            conditions=tuple(sorted(conditions)),
+            owned=owner is not None,
+            embed=chosen is None or "line_items" in chosen,
+        ),
+        limit=min(MAX_LIMIT, _integer(parameters, "limit", 1, _MAX_INTEGER))
+        if "limit" in parameters
+        else DEFAULT_LIMIT,
+        values=values,
+        parameters=parameters,
+        offset=offset,
+        render=shape.fields(chosen) if chosen is not None else None,
+        mark=mark,
+        sort_at=shape.statements.names.index("id" if sort == "created_at" else sort),
+    )
+    if "cursor" in parameters:
+        found.values |= _position(parameters["cursor"], mark, shape, sort)
+    if offset:
+        found.values["offset"] = offset
+    found.values["limit"] = found.limit + 1  # one more tells whether there is a next page
+    return found
+
+
+def next_cursor(query: Asked, last: Row) -> str:
+    """The cursor behind the last item of a page."""
+    position = [query.mark, last[query.sort_at], last[0]]
+    return base64.urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode()
+
+
+def links(request: Request, base_url: str, query: Asked, cursor: str | None) -> bytes:
+    """The `Link` field (RFC 8288): next and first, and prev where pages are counted; absolute URLs."""
+    kept = {name: value for name, value in query.parameters.items() if name not in ("cursor", "offset")}
+    path = base_url + quote(request.path)
+    found = []
+    if cursor is not None:
+        found.append(_link(path, {**kept, "cursor": cursor}, "next"))
+    found.append(_link(path, kept if query.offset is None else {**kept, "offset": "0"}, "first"))
+    if query.offset:
+        found.append(_link(path, {**kept, "offset": str(max(0, query.offset - query.limit))}, "prev"))
+    return ", ".join(found).encode()
+
+
+def _link(path: str, parameters: Mapping[str, str], relation: str) -> str:
+    return (
+        f'<{path}?{urlencode(parameters)}>; rel="{relation}"' if parameters else f'<{path}>; rel="{relation}"'
+    )
+
+
+def _sort(shape: Shape, spelled: str | None) -> tuple[str, bool]:
+    if spelled is None:
+        return "id", False
+    descending = spelled.startswith("-")
+    outside = spelled.removeprefix("-")
+    found = shape.members.get(outside)
+    if outside == "id" or (found is not None and Mark.SORTABLE in found.marks):
+        return shape.inside[outside], descending
+    able = [name for name, each in shape.members.items() if Mark.SORTABLE in each.marks]
+    message = f"sort takes one of {', '.join(['id', *able])}, with a leading - for descending"
+    raise Malformed(message)
+
+
+def _conditions(shape: Shape, parameters: Mapping[str, str]) -> tuple[list[Condition], dict[str, Any]]:
+    conditions: list[Condition] = []
+    values: dict[str, Any] = {}
+    for name, text in parameters.items():
+        if name in PAGING:
+            continue
+        spelled = _FILTER.fullmatch(name)
+        found = shape.members.get(spelled[1]) if spelled else None
+        if spelled is None or found is None or Mark.FILTERABLE not in found.marks:
+            message = f"There is no query parameter {name}"
+            raise Malformed(message)
+        operator = cast("Operator", spelled[2] or "eq")
+        if operator != "eq" and Mark.RANGED not in found.marks:
+            message = f"{spelled[1]} takes no [{operator}]"
+            raise Malformed(message)
+        for column, compared, value in _compared(found, name, operator, text):
+            place = f"f{len(values)}"
+            conditions.append(Condition(column, compared, place))
+            values[place] = value
+    return conditions, values
+
+
+def _compared(found: Member, name: str, operator: Operator, text: str) -> list[tuple[str, Operator, Any]]:
+    """A filter as comparisons of columns. `createdAt` is in the id; a folded member compares folded."""
+    if found.name == "created_at":
+        return _created(operator, _instant(name, text))
+    if found.is_instant:
+        return [(found.name, operator, instant(_instant(name, text)))]
+    if Mark.MONEY in found.marks:
+        return [(found.name, operator, _amount(name, text))]
+    if found.is_integer:
+        return [(found.name, operator, _integer({name: text}, name, -_MAX_INTEGER, _MAX_INTEGER))]
+    if found.values and text not in found.values:
+        message = f"{name} takes one of {', '.join(found.values)}"
+        raise Malformed(message)
+    if Mark.UNIQUE_FOLDED in found.marks:
+        return [(folded(found), operator, text.casefold())]
+    return [(found.name, operator, text)]
+
+
+def _created(operator: Operator, ms: int) -> list[tuple[str, Operator, Any]]:
+    match operator:
+        case "gte":
+            return [("id", "gte", ids.floor(ms))]
+        case "gt":
+            return [("id", "gte", ids.floor(ms + 1))]
+        case "lte":
+            return [("id", "lt", ids.floor(ms + 1))]
+        case "lt":
+            return [("id", "lt", ids.floor(ms))]
+        case _:
+            return [("id", "gte", ids.floor(ms)), ("id", "lt", ids.floor(ms + 1))]
+
+
+def _instant(name: str, text: str) -> int:
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        message = f"{name} {error}"
+        raise Malformed(message) from None
+
+
+def _amount(name: str, text: str) -> int:
+    try:
+        units = Decimal(text) * UNITS
+        exact = units.is_finite() and units == units.to_integral_value() and abs(units) <= _MAX_INTEGER
+    except InvalidOperation:
+        exact = False
+    if not exact:
+        message = f"{name} has to be an amount such as 19.99"
+        raise Malformed(message)
+    return int(units)
+
+
+def _integer(parameters: Mapping[str, str], name: str, lowest: int, highest: int) -> int:
+    text = parameters[name]
+    if re.fullmatch(r"-?[0-9]{1,19}", text) and lowest <= int(text) <= highest:
+        return int(text)
+    bounds = (
+        f"an integer of at least {lowest}"
+        if highest == _MAX_INTEGER
+        else f"an integer from {lowest} to {highest}"
+    )
+    message = f"{name} has to be {bounds}"
+    raise Malformed(message)
+
+
+def _mark(
+    shape: Shape, sort: str, descending: bool, conditions: Sequence[Condition], values: Mapping[str, Any]
+) -> str:
+    filters = sorted((each.column, each.operator, values[each.name]) for each in conditions)
+    return xxhash.xxh32_hexdigest(
+        repr((shape.record.kind, sort, descending, filters, values.get("owner"))).encode()
+    )
+
+
+def _position(cursor: str, mark: str, shape: Shape, sort: str) -> dict[str, Any]:
+    key_type: Any = (
+        int if any(each.name == sort and each.is_integer for each in shape.members.values()) else str
+    )
+    try:
+        raw = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        made_for, key, last_id = msgspec.json.decode(raw, type=tuple[str, key_type, str])
+    except (ValueError, binascii.Error, msgspec.DecodeError):
+        message = "cursor is not one that was given out"
+        raise Malformed(message) from None
+    if made_for != mark:
+        message = "cursor was made for another sort or other filters; use it with the same, or start anew"
+        raise Malformed(message)
+    if "\x00" in last_id or (isinstance(key, str) and "\x00" in key):
+        message = "cursor is not one that was given out"
+        raise Malformed(message)
+    return {"after_key": key, "after_id": last_id}

@@ -1,0 +1,317 @@
+"""The methods: what GET, POST, PUT, PATCH and DELETE do with whatever resource they meet.
+
+Order of judgement (RFC 9110, 13.2): who may, whether it is there, whether the conditions hold, whether the
+body is right, and only then the action. All that judges a write reads inside the transaction it is part of.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from tradepost.access import idempotency
+from tradepost.access.caller import Caller
+from tradepost.access.idempotency import Answer, Once
+from tradepost.actions.change import Change, Rows
+from tradepost.domain.input import Values, parse_object
+from tradepost.http.answers import NO_CACHE, encode, hash_tag
+from tradepost.http.request import Request
+from tradepost.perform import Performer
+from tradepost.problems import NotFound
+from tradepost.resource import Actions
+from tradepost.rest import conditional, negotiation, pages
+from tradepost.rest.shape import Shape
+from tradepost.storage.database import Row
+
+_VARY = (b"vary", b"Accept, Authorization")
+_NO_STORE = (b"cache-control", b"no-store")
+_MINIMAL = (b"preference-applied", b"return=minimal")
+
+
+@dataclass(slots=True)
+class Call:
+    """A request that has been let in, and what it is addressed to."""
+
+    request: Request
+    caller: Caller
+    shape: Shape
+    performer: Performer
+    content_type: bytes
+    base_url: str
+    item_id: str | None = None
+    parent_id: str | None = None
+
+    @property
+    def owner(self) -> str | None:
+        """The user whose things alone the caller sees, where the resource has owners."""
+        return self.caller.user_id if self.shape.resource.user_keys == "own" else None
+
+    @property
+    def actions(self) -> Actions:
+        """What can be done with the resource."""
+        if self.shape.resource.actions is None:
+            raise AssertionError(self.shape.resource)
+        return self.shape.resource.actions
+
+
+Handler = Callable[[Call], Awaitable[Answer]]
+
+
+async def get_item(call: Call) -> Answer:
+    """200 with the item, or 304."""
+    shape, request = call.shape, call.request
+    reading = call.performer.database.reading()
+    statements = shape.statements
+    try:
+        if call.parent_id is not None:
+            await _check_parent(call, reading)
+        if call.owner is None:
+            rows = await _item_rows(reading, shape, statements.get, id=call.item_id)
+        else:
+            rows = await _item_rows(reading, shape, statements.get_owned, id=call.item_id, owner=call.owner)
+    finally:
+        request.spent(reading.statements, reading.nanoseconds)
+    if not rows or not _under(call, rows[0]):
+        raise _missing(call)
+    parameters = request.query() if request.scope["query_string"] else {}
+    render = shape.fields(shape.chosen(parameters["fields"])) if "fields" in parameters else shape.item
+    return _shown(call, rows, render)
+
+
+async def get_list(call: Call) -> Answer:
+    """200 with a page, or 304."""
+    shape, request = call.shape, call.request
+    under = None if call.parent_id is None else (shape.resource.under or "", call.parent_id)
+    query = pages.asked(shape, request.query(), owner=call.owner, under=under)
+    reading = call.performer.database.reading()
+    try:
+        if call.parent_id is not None:
+            await _check_parent(call, reading)
+        rows = await reading.rows(shape.statements.page(query.listing), **query.values)
+    finally:
+        request.spent(reading.statements, reading.nanoseconds)
+    rows, cursor = _cut(shape, query, rows)
+    body = encode({"items": shape.items(rows, query.render), "next": cursor})
+    tag = hash_tag(body)
+    headers = [_VARY, (b"etag", tag), NO_CACHE, (b"link", pages.links(request, call.base_url, query, cursor))]
+    if conditional.not_modified(request.headers, tag):
+        return Answer(304, headers, b"")
+    return Answer(200, [(b"content-type", call.content_type), *headers], body)
+
+
+async def post(call: Call) -> Answer:
+    """201 with the new item and its Location."""
+    negotiation.check_body_type(call.request.headers, patch=False)
+    body = await call.request.body()
+
+    async def action(change: Change) -> Answer:
+        under = call.parent_id is not None
+        if under:
+            await _check_parent(call, change.tx)
+        values = (call.shape.input_under if under else call.shape.input).read(body)
+        if under:
+            values[call.shape.resource.under or ""] = call.parent_id
+        rows = await call.actions.create(change, values)
+        return _created(call, rows, change.revealed)
+
+    return await _perform(call, action, body)
+
+
+async def put(call: Call) -> Answer:
+    """200 with the item as it is now."""
+    negotiation.check_body_type(call.request.headers, patch=False)
+    body = await call.request.body()
+
+    async def replaced(change: Change, current: Row) -> Rows:
+        values = (call.shape.input_under if call.parent_id else call.shape.input).read(body)
+        return await call.actions.replace(change, current, values)
+
+    return await _replace(call, replaced)
+
+
+async def patch(call: Call) -> Answer:
+    """200 with the item as it is now, or 204 if the client prefers (RFC 7396, RFC 7240)."""
+    negotiation.check_body_type(call.request.headers, patch=True)
+    given = parse_object(await call.request.body())
+
+    async def patched(change: Change, current: Row) -> Rows:
+        return await call.actions.replace(change, current, await _merged(call, change, current, given))
+
+    answer = await _replace(call, patched)
+    if negotiation.wants_minimal(call.request.headers):
+        kept = [
+            header for header in answer.headers if header[0] not in (b"content-type", b"content-location")
+        ]
+        return Answer(204, [*kept, _MINIMAL], b"")
+    return answer
+
+
+async def delete(call: Call) -> Answer:
+    """204."""
+
+    async def action(change: Change) -> Answer:
+        current = await _held(call, change)
+        await call.actions.delete(change, current)
+        return Answer(204, [NO_CACHE], b"")
+
+    return await _perform(call, action, None)
+
+
+async def _replace(call: Call, replaced: Callable[[Change, Row], Awaitable[Rows]]) -> Answer:
+    async def action(change: Change) -> Answer:
+        rows = await replaced(change, await _held(call, change))
+        return _written(call, 200, rows, [(b"content-location", call.request.path.encode())], {})
+
+    return await _perform(call, action, None)
+
+
+async def _perform(call: Call, action: Callable[[Change], Awaitable[Answer]], body: bytes | None) -> Answer:
+    request = call.request
+    once = None
+    if body is not None and b"idempotency-key" in request.headers:
+        once = _once(call, body)
+    done = await call.performer.perform(
+        call.caller,
+        action,
+        record=call.shape.record,
+        once=once,
+        traceparent=request.traceparent,
+        source=call.base_url,
+    )
+    request.spent(done.statements, done.nanoseconds)
+    if done.replayed:
+        return Answer(
+            done.answer.status, [*done.answer.headers, (b"idempotency-replayed", b"true")], done.answer.body
+        )
+    return done.answer
+
+
+def _once(call: Call, body: bytes) -> Once:
+    request = call.request
+    parts = (request.method.encode(), call.shape.version.name.encode(), request.path.encode(), body)
+    return Once(
+        caller=call.caller,
+        key=idempotency.parse_key(request.headers[b"idempotency-key"]),
+        fingerprint=idempotency.fingerprint(parts),
+        now=call.performer.clock.now(),
+    )
+
+
+async def _held(call: Call, change: Change) -> Row:
+    """The item's row, held and judged: there, the caller's, and as the conditions want it."""
+    if call.parent_id is not None:
+        await _check_parent(call, change.tx)
+    if call.owner is not None:
+        mine = await change.tx.row(call.shape.statements.exists_owned, id=call.item_id, owner=call.owner)
+        if mine is None:
+            raise _missing(call)
+    row = await change.tx.row(call.shape.statements.lock, id=call.item_id)
+    if row is None or not _under(call, row):
+        raise _missing(call)
+    tag = call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.item([row])))
+    conditional.check_write(call.request.headers, tag)
+    return tuple(row)
+
+
+async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any]) -> Values:
+    """The record's writable members with a merge patch applied, judged like a full replacement."""
+    shape = call.shape
+    rows: Rows = [current]
+    if shape.embeds:
+        rows = await change.tx.rows(shape.statements.get, id=current[0])
+    source = shape.input_under if call.parent_id else shape.input
+    return source.check(merge_patch(shape.writable(rows), given))
+
+
+def merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """RFC 7396: null removes, objects merge, all else replaces."""
+    merged = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        elif isinstance(value, dict):
+            below = merged.get(name)
+            merged[name] = merge_patch(below if isinstance(below, dict) else {}, value)
+        else:
+            merged[name] = value
+    return merged
+
+
+async def _item_rows(reading: Any, shape: Shape, statement: Any, **given: Any) -> Rows:
+    if shape.embeds:
+        rows: Rows = await reading.rows(statement, **given)
+        return rows
+    row = await reading.row(statement, **given)
+    return [] if row is None else [row]
+
+
+async def _check_parent(call: Call, reading: Any) -> None:
+    """A sub-collection is there if its parent is, for this caller."""
+    link = call.shape.resource.parent
+    if link is None:
+        raise AssertionError(call.shape.resource)
+    statements = call.shape.parent_statements
+    if call.owner is None:
+        found = await reading.row(statements.exists, id=call.parent_id)
+    else:
+        found = await reading.row(statements.exists_owned, id=call.parent_id, owner=call.owner)
+    if found is None:
+        message = f"There is no {link.parent.kind} {call.parent_id}"
+        raise NotFound(message)
+
+
+def _under(call: Call, row: Row) -> bool:
+    return call.parent_id is None or row[call.shape.under_at] == call.parent_id
+
+
+def _cut(shape: Shape, query: pages.Asked, rows: Rows) -> tuple[Rows, str | None]:
+    """The rows of the page without the one item too many, and the cursor behind the last shown."""
+    if not shape.embeds or not query.listing.embed:
+        if len(rows) <= query.limit:
+            return rows, None
+        return rows[: query.limit], pages.next_cursor(query, rows[query.limit - 1])
+    seen: list[str] = []
+    for index, row in enumerate(rows):
+        if not seen or seen[-1] != row[0]:
+            if len(seen) == query.limit:
+                return rows[:index], pages.next_cursor(query, rows[index - 1])
+            seen.append(row[0])
+    return rows, None
+
+
+def _shown(call: Call, rows: Rows, render: Any) -> Answer:
+    shape = call.shape
+    tag = shape.tag(rows[0]) if shape.resource.revisable else hash_tag(encode(shape.item(rows)))
+    if conditional.not_modified(call.request.headers, tag):
+        return Answer(304, [_VARY, (b"etag", tag), NO_CACHE], b"")
+    body = encode(render(rows))
+    return Answer(200, [(b"content-type", call.content_type), _VARY, (b"etag", tag), NO_CACHE], body)
+
+
+def _created(call: Call, rows: Rows, revealed: dict[str, str]) -> Answer:
+    location = f"/{call.shape.version.name}/{call.shape.resource.segment}/{rows[0][0]}"
+    if call.parent_id is not None:
+        parent = "/".join(call.request.path.rstrip("/").split("/")[-3:])
+        location = f"/{call.shape.version.name}/{parent}/{rows[0][0]}"
+    return _written(call, 201, rows, [(b"location", location.encode())], revealed)
+
+
+def _written(
+    call: Call, status: int, rows: Rows, headers: list[tuple[bytes, bytes]], revealed: dict[str, str]
+) -> Answer:
+    body = encode(call.shape.item(rows))
+    tag = call.shape.tag(rows[0]) if call.shape.resource.revisable else hash_tag(body)
+    cached = _NO_STORE if revealed else NO_CACHE
+    if revealed:
+        body = encode(msgspec.json.decode(body) | revealed)
+    return Answer(
+        status,
+        [(b"content-type", call.content_type), _VARY, (b"etag", tag), cached, *headers],
+        body,
+        secret=bool(revealed),
+    )
+
+
+def _missing(call: Call) -> NotFound:
+    return NotFound(f"There is no {call.shape.record.kind.replace('_', ' ')} {call.item_id}")

@@ -1,0 +1,177 @@
+"""uvicorn, hardened: the head of a request is bounded in size, fields and time, and names one host.
+
+uvicorn itself bounds none of these: a head of megabytes and one that never ends are both taken. What is
+refused here never reaches the application; the answer is a problem all the same.
+"""
+
+import asyncio
+import http.client
+import socket
+import sys
+import threading
+import time
+from typing import Any
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.supervisors import Multiprocess
+
+from tradepost.settings import Settings
+
+_MAX_HEAD = 32 * 1024
+_MAX_FIELDS = 100
+_KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common load balancers, so that they close first
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (an address somebody may choose to listen on)
+_REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+
+
+class _Refused(Exception):
+    """The head was refused and answered; the parser is to stop."""
+
+
+class _Config(uvicorn.Config):
+    """uvicorn's configuration, and how long a head may take."""
+
+    head_seconds: float = 10.0
+
+
+class Hardened(HttpToolsProtocol):
+    """uvicorn's protocol with bounds on the head."""
+
+    config: "_Config"
+    _size = 0
+    _in_head = True
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # A head usually arrives whole; only one that does not needs a deadline.
+        if self._in_head and self._deadline is None and not self.transport.is_closing():
+            self._arm()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._size, self._in_head = 0, True
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._grow(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._grow(len(name) + len(value))
+
+    def on_headers_complete(self) -> None:
+        hosts = sum(name == b"host" for name, _ in self.headers)
+        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
+            self._refuse(400, "A request names exactly one Host")
+        self._in_head = False
+        self._disarm()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        if not self.transport.is_closing():
+            self._write(400, msg)
+
+    def _grow(self, more: int) -> None:
+        self._size += more
+        if self._size > _MAX_HEAD or len(self.headers) > _MAX_FIELDS:
+            self._refuse(431, f"The head is larger than {_MAX_HEAD} bytes or {_MAX_FIELDS} fields")
+
+    def _refuse(self, status: int, detail: str) -> None:
+        self._write(status, detail)
+        raise _Refused(detail)
+
+    def _write(self, status: int, detail: str) -> None:
+        problem = {"type": "about:blank", "title": _REASONS[status], "status": status, "detail": detail}
+        body = msgspec.json.encode(problem | {"instance": "", "errors": []})
+        head = (
+            f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: application/problem+json\r\n"
+            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
+        self.transport.close()
+
+    def _arm(self) -> None:
+        self._deadline = self.loop.call_later(self.config.head_seconds, self._too_slow)
+
+    def _disarm(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_slow(self) -> None:
+        if not self.transport.is_closing():
+            self._write(408, f"The head did not arrive within {self.config.head_seconds:g} s")
+
+
+def serve(settings: Settings, workers: int) -> None:
+    """Serves until a signal ends it; prints one line with the address once it answers."""
+    config = _Config(
+        "tradepost.assembly:application",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=workers,
+        http=Hardened,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+    config.head_seconds = settings.header_seconds
+    listening = _listen(settings)
+    threading.Thread(target=_announce, args=(listening.getsockname(),), daemon=True).start()
+    server = uvicorn.Server(config)
+    if workers > 1:
+        Multiprocess(config, sockets=[listening]).run()
+    else:
+        server.run(sockets=[listening])
+        if not server.started:
+            sys.exit(3)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        print(
+            f"tradepost: cannot listen on {settings.host}:{settings.port}: {error.strerror}", file=sys.stderr
+        )
+        sys.exit(1)
+    listening.set_inheritable(True)
+    return listening
+
+
+def _announce(address: tuple[Any, ...]) -> None:
+    """Prints where the service is, once it is."""
+    host, port = address[0], address[1]
+    near = "localhost" if host in _EVERYWHERE else host
+    while True:
+        connection = http.client.HTTPConnection(near, port, timeout=1)
+        try:
+            connection.request("GET", "/livez")
+            if connection.getresponse().status == http.client.OK:
+                break
+        except OSError:
+            time.sleep(0.02)
+        finally:
+            connection.close()
+    shown = f"[{host}]" if ":" in host else host
+    print(f"tradepost is serving on http://{shown}:{port}", flush=True)

@@ -1,0 +1,214 @@
+"""Settings: every one is an environment variable `TRADEPOST_<NAME>`, read and checked once, at the start.
+
+`SETTINGS` is the list that the help and the documentation show; a bad value stops the start with one line.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from tradepost.clock import parse_instant
+
+_PREFIX = "TRADEPOST_"
+
+
+class BadSetting(Exception):
+    """A setting that cannot be used; the message is the one clear line."""
+
+
+@dataclass(frozen=True)
+class VersionDates:
+    """What is announced for an API version: instants in milliseconds, and where migration is explained."""
+
+    deprecated: int | None
+    sunset: int | None
+    link: str | None
+
+
+def _setting(default: str, doc: str, parse: Callable[[str], Any] = str) -> Any:
+    return field(
+        default_factory=lambda: parse(default), metadata={"default": default, "doc": doc, "parse": parse}
+    )
+
+
+def _number(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not lowest <= int(text) <= highest:
+            message = f"has to be an integer from {lowest} to {highest}"
+            raise ValueError(message)
+        return int(text)
+
+    return parse
+
+
+def _choice(*values: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in values:
+            message = f"has to be one of {', '.join(values)}"
+            raise ValueError(message)
+        return text
+
+    return parse
+
+
+def _database_url(text: str) -> str:
+    if text.startswith("sqlite:///") and len(text) > len("sqlite:///"):
+        return text
+    if text.startswith(("postgresql://", "postgres://")):
+        return text.replace("postgres://", "postgresql://", 1)
+    message = "has to be sqlite:///<file> or postgresql://<user>@<host>/<database>"
+    raise ValueError(message)
+
+
+def _base_url(text: str) -> str | None:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.netloc or parts.query):
+        message = "has to be an address such as https://api.example.com"
+        raise ValueError(message)
+    return text.rstrip("/") or None
+
+
+def _rate(text: str) -> str:
+    number, _, period = text.partition("/")
+    if not number.strip().isdigit() or int(number) < 1 or not period:
+        message = "has to look like 1000/second, 600/minute or 100/10 seconds"
+        raise ValueError(message)
+    return text
+
+
+def _log(text: str) -> tuple[str, str]:
+    form, _, level = text.partition(",")
+    if form.strip() not in ("text", "json") or (level or "info").strip().lower() not in (
+        "debug",
+        "info",
+        "warning",
+        "error",
+    ):
+        message = "has to be text or json, with a level behind a comma: json,warning"
+        raise ValueError(message)
+    return form.strip(), (level or "info").strip().upper()
+
+
+def _versions(text: str) -> dict[str, VersionDates]:
+    class Announced(msgspec.Struct, forbid_unknown_fields=True):
+        deprecated: str | None = None
+        sunset: str | None = None
+        link: str | None = None
+
+    try:
+        given = msgspec.json.decode(text or "{}", type=dict[str, Announced])
+    except msgspec.DecodeError as error:
+        message = f'has to be JSON such as {{"v1": {{"deprecated": "2027-01-01"}}}}: {error}'
+        raise ValueError(message) from None
+    return {
+        name: VersionDates(_day(each.deprecated), _day(each.sunset), each.link)
+        for name, each in given.items()
+    }
+
+
+def _day(text: str | None) -> int | None:
+    return None if text is None else parse_instant(text)
+
+
+def _prefix(text: str) -> str:
+    if not text or not all(part.isalnum() for part in text.split(".")):
+        message = "has to be a reverse-DNS name such as com.example.shop"
+        raise ValueError(message)
+    return text
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be set."""
+
+    env: Literal["development", "production"] = _setting(
+        "development",
+        "production turns off what is for development alone",
+        _choice("development", "production"),
+    )
+    database_url: str = _setting(
+        "sqlite:///tradepost.db", "where the data is: sqlite:///<file> or postgresql://…", _database_url
+    )
+    database_pool: int = _setting("8", "connections a process opens to PostgreSQL", _number(1, 1000))
+    host: str = _setting("127.0.0.1", "the address to listen on")
+    port: int = _setting("8000", "the port to listen on", _number(0, 65535))
+    base_url: str | None = _setting(
+        "", "what links and event sources start with; else the request's address", _base_url
+    )
+    log: tuple[str, str] = _setting("text", "text or json, and a level: json,warning", _log)
+    rate_limit: str = _setting("1000/second", "requests a key may make, and an address without a key", _rate)
+    redis_url: str | None = _setting(
+        "", "a Redis in which all processes share their rate limits", lambda text: text or None
+    )
+    api_versions: dict[str, VersionDates] = _setting(
+        "{}",
+        'what is announced: {"v1": {"deprecated": "<date>", "sunset": "<date>", "link": "<url>"}}',
+        _versions,
+    )
+    deprecation_format: Literal["http-date", "rfc9745"] = _setting(
+        "http-date",
+        "how the Deprecation header is written: http-date or rfc9745",
+        _choice("http-date", "rfc9745"),
+    )
+    event_prefix: str = _setting("dev.tradepost", "what event types start with", _prefix)
+    retention_days: int = _setting("30", "days that events are kept", _number(1, 36500))
+    header_seconds: int = _setting(
+        "10", "seconds in which the head of a request has to arrive", _number(1, 3600)
+    )
+    shutdown_seconds: int = _setting(
+        "30", "seconds that running requests get to finish at shutdown", _number(0, 3600)
+    )
+    metrics_dir: str | None = _setting(
+        "", "set by serve for its workers: where they share their figures", lambda text: text or None
+    )
+
+
+def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:
+    """The settings of an environment; `given` ones (from the command line) win. Raises `BadSetting`."""
+    environment = os.environ if environment is None else environment
+    fields = Settings.__dataclass_fields__
+    unknown = [
+        name
+        for name in environment
+        if name.startswith(_PREFIX) and name.removeprefix(_PREFIX).lower() not in fields
+    ]
+    for name in sorted(unknown):
+        if not name.startswith(
+            (
+                "TRADEPOST_TEST_",
+                "TRADEPOST_BENCH_",
+                "TRADEPOST_WEBHOOK_",
+                "TRADEPOST_GRAPHQL_",
+                "TRADEPOST_ONLINE_",
+            )
+        ):
+            message = f"{name} is not a setting; tradepost serve --help lists them"
+            raise BadSetting(message)
+    values: dict[str, Any] = {}
+    for name, spec in fields.items():
+        text = given.get(name)
+        if text is None:
+            text = environment.get(_PREFIX + name.upper())
+        if text is not None:
+            values[name] = _parsed(name, str(text), cast("Callable[[str], Any]", spec.metadata["parse"]))
+    return Settings(**values)
+
+
+def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(text)
+    except ValueError as error:
+        message = f"{_PREFIX}{name.upper()}={text!r} {error}"
+        raise BadSetting(message) from None
+
+
+def described() -> list[tuple[str, str, str]]:
+    """Each setting's variable, default and meaning, for the help and the documentation."""
+    return [
+        (_PREFIX + name.upper(), spec.metadata["default"], spec.metadata["doc"])
+        for name, spec in Settings.__dataclass_fields__.items()
+    ]

@@ -1,0 +1,1 @@
+"""Where the records are kept: one set of statements, two engines."""

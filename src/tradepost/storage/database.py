@@ -1,0 +1,71 @@
+"""What an engine offers: reads that each see one moment, and writing transactions that happen or do not.
+
+An action is given a `Writing` and awaits nothing else. On SQLite it therefore runs from end to end without
+interruption, between two turns of the event loop; on PostgreSQL it is a transaction like any other.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from tradepost.storage.statement import Statement
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+
+
+class UniqueViolation(Exception):
+    """A row with this value exists already."""
+
+    def __init__(self, table: str, column: str) -> None:
+        super().__init__(f"{table}.{column}")
+        self.table = table
+        self.column = column
+
+
+class Reading(Protocol):
+    """Reads committed rows; every statement sees one moment. Counts its statements and their time."""
+
+    statements: int
+    nanoseconds: int
+
+    async def row(self, statement: Statement, **given: Any) -> Row | None:
+        """The first row, or None."""
+
+    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
+        """All rows."""
+
+
+class Writing(Reading, Protocol):
+    """One transaction. What it changes becomes durable and visible together, or not at all."""
+
+    async def run(self, statement: Statement, **given: Any) -> int:
+        """Changes rows; how many. Raises `UniqueViolation`."""
+
+    async def many(self, statement: Statement, sets: Iterable[Mapping[str, Any]]) -> None:
+        """Runs one statement for each set of parameters, in one round trip."""
+
+
+class Database(Protocol):
+    """An engine with its connections."""
+
+    name: str
+
+    async def start(self) -> None:
+        """Opens the connections."""
+
+    async def stop(self) -> None:
+        """Waits for what runs and closes them."""
+
+    def reading(self) -> Reading:
+        """A reader for one request."""
+
+    async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
+        """Runs `work` in one transaction and returns once that is durable.
+
+        If `work` raises, nothing of it remains. It may be run again when a race was lost; a race lost too
+        often is `Conflict`, a database out of reach `Unavailable`.
+        """
+
+    async def schema_version(self) -> str | None:
+        """The migration the schema is at; None on an empty database."""

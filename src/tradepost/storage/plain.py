@@ -1,0 +1,246 @@
+"""The statements every record has, derived from its declaration: get, lock, page, insert, update, delete.
+
+Lists are read by position: the sort column and the id of the last item seen (keyset), never by counting
+rows, so that the millionth page costs what the first does and nothing is shown twice. A list of parents with
+embedded children is one statement, so that both are of one moment.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Literal, NamedTuple
+
+from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, func, literal, select, tuple_
+
+from tradepost.domain.event import Event
+from tradepost.domain.record import Record, embedded_child, members, parents
+from tradepost.storage.statement import Statement, settled
+from tradepost.storage.tables import BIG, table
+
+Operator = Literal["eq", "gte", "gt", "lte", "lt"]
+
+
+class Condition(NamedTuple):
+    """One filter of a list: its value is the parameter `name`."""
+
+    column: str
+    operator: Operator
+    name: str
+
+
+class Listing(NamedTuple):
+    """The shape of a list, without its values: each shape is compiled once and kept."""
+
+    sort: str = "id"
+    descending: bool = False
+    after: bool = False  # parameters `after_key` (unless sorted by id) and `after_id`
+    offset: bool = False
+    conditions: tuple[Condition, ...] = ()
+    owned: bool = False  # parameter `owner`
+    embed: bool = True
+
+
+_SHAPES_KEPT = 512
+
+
+class Plain:
+    """The statements of one record."""
+
+    def __init__(self, record: type[Record]) -> None:
+        self.record = record
+        self.table = table(record)
+        self.names = (*(each.name for each in members(record)), "version")
+        self.columns = [self._column(name) for name in self.names]
+        self.child = embedded_child(record)
+        self._pages: OrderedDict[Listing, Statement] = OrderedDict()
+        by_id = self.table.c.id == bindparam("id")
+        kind = record.kind
+        self.get = self._one(f"one {kind}", by_id)
+        self.get_owned = self._one(f"one {kind} of a user", by_id, *self._owned())
+        self.exists = self._known(f"whether there is such a {kind}", by_id)
+        self.exists_owned = self._known(f"whether a user has such a {kind}", by_id, *self._owned())
+        self.lock = Statement(
+            f"one {kind}, held against others until the transaction ends",
+            select(*self.columns).where(by_id, *self._seen()).with_for_update(key_share=True),
+        )
+        self.insert = Statement(f"adds a {kind}", self.table.insert())
+        self.update = Statement(f"changes a {kind}", self._update_clause())
+        self.delete = Statement(f"removes a {kind}", self._delete_clause(by_id))
+
+    def page(self, listing: Listing) -> Statement:
+        """The statement of a list; the shapes used last are kept."""
+        found = self._pages.get(listing)
+        if found is None:
+            found = self._pages[listing] = self._page(listing)
+            if len(self._pages) > _SHAPES_KEPT:
+                self._pages.popitem(last=False)
+        else:
+            self._pages.move_to_end(listing)
+        return found
+
+    def load(self, row: Sequence[Any]) -> Record:
+        """A row as the record it is."""
+        return self.record(**dict(zip(self.names, row, strict=False)))
+
+    def _one(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
+        chosen = select(*self.columns).where(*conditions, *self._seen())
+        return Statement(purpose, self._with_children(chosen, []) if self.child else chosen)
+
+    def _known(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
+        return Statement(purpose, select(self.table.c.id).where(*conditions, *self._seen()))
+
+    def _page(self, listing: Listing) -> Statement:
+        keys = self._keys(listing)
+        chosen = select(*self.columns).where(*self._seen(), *map(self._condition, listing.conditions))
+        if listing.owned:
+            chosen = chosen.where(*self._owned())
+        if listing.after:
+            chosen = chosen.where(self._beyond(keys, descending=listing.descending))
+        order = [key.desc() if listing.descending else key for key in keys]
+        chosen = chosen.order_by(*order).limit(bindparam("limit", type_=BIG))
+        if listing.offset:
+            chosen = chosen.offset(bindparam("offset", type_=BIG))
+        if self.child and listing.embed:
+            names = [key.name for key in keys]
+            chosen = self._with_children(chosen, names, descending=listing.descending)
+        purpose = f"a page of {self.record.plural} by {listing.sort}"
+        return Statement(purpose, chosen, bounded=self._is_bounded(listing))
+
+    def _column(self, name: str) -> ColumnElement[Any]:
+        return self.table.c[name]
+
+    def _keys(self, listing: Listing) -> list[ColumnElement[Any]]:
+        """What a list is ordered by; the last key is unique."""
+        c = self.table.c
+        return [c.id] if listing.sort in ("id", "created_at") else [c[listing.sort], c.id]
+
+    def _beyond(self, keys: list[ColumnElement[Any]], *, descending: bool) -> ColumnElement[bool]:
+        """Behind the last item seen."""
+        if len(keys) == 1:
+            after: BindParameter[Any] = bindparam("after_id")
+            return keys[0] < after if descending else keys[0] > after
+        position = tuple_(bindparam("after_key", type_=keys[0].type), bindparam("after_id"))
+        return tuple_(*keys) < position if descending else tuple_(*keys) > position
+
+    def _is_bounded(self, listing: Listing) -> bool:
+        """Whether one index yields the page in its order, so that no more rows are read than shown."""
+        columns = {condition.column for condition in listing.conditions} - {"id"}
+        if listing.owned:
+            columns.add(self._owner_column)
+        by_id = listing.sort in ("id", "created_at")
+        if not columns:
+            return by_id or not listing.conditions
+        if columns == {listing.sort}:
+            return True
+        exact = all(each.operator == "eq" for each in listing.conditions if each.column != "id")
+        return by_id and exact and len(columns) == 1 and columns <= self._indexed
+
+    @property
+    def _indexed(self) -> set[str]:
+        return {"id", *(next(iter(index.columns)).name for index in self.table.indexes)}
+
+    @property
+    def _owner_column(self) -> str:
+        if self.record.kind == "user":
+            return "id"
+        return next((key.name for key, link in parents(self.record) if link.parent.kind == "user"), "owner")
+
+    def _condition(self, condition: Condition) -> ColumnElement[bool]:
+        column = self.table.c[condition.column]
+        value = bindparam(condition.name, type_=column.type)
+        match condition.operator:
+            case "gte":
+                return column >= value
+            case "gt":
+                return column > value
+            case "lte":
+                return column <= value
+            case "lt":
+                return column < value
+            case _:
+                return column == value
+
+    def _seen(self) -> list[ColumnElement[bool]]:
+        return [self.table.c.deleted_at.is_(None)] if self.record.hides_deleted else []
+
+    def _owned(self) -> list[ColumnElement[bool]]:
+        owned = ownership(self.record)
+        return [] if owned is None else [owned]
+
+    def _with_children(
+        self, chosen: Select[Any], keys: list[str], *, descending: bool = False
+    ) -> Select[Any]:
+        """The chosen parents, each with its children: parent columns, then child columns, in order."""
+        if self.child is None:
+            return chosen
+        child, key = self.child
+        parent = chosen.subquery("parent")
+        children = plain(child)
+        order: list[ColumnElement[Any]] = [
+            parent.c[name].desc() if descending else parent.c[name] for name in keys
+        ]
+        return (
+            select(*parent.c, *children.columns)
+            .join_from(parent, children.table, children.table.c[key] == parent.c.id, isouter=True)
+            .order_by(*order, children.table.c.id)
+        )
+
+    def _update_clause(self) -> Any:
+        c = self.table.c
+        frozen = {"id", "created_at", "deleted_at", "hash"}
+        values = {
+            column.name: bindparam(f"new_{column.name}", type_=column.type)
+            for column in c
+            if column.name not in frozen
+        }
+        return self.table.update().where(c.id == bindparam("at_id")).values(values)
+
+    def _delete_clause(self, by_id: ColumnElement[bool]) -> Any:
+        if not self.record.hides_deleted:
+            return self.table.delete().where(by_id)
+        values = {"deleted_at": bindparam("now"), "version": self.table.c.version + 1}
+        return self.table.update().where(by_id).values(values)
+
+
+class Log(Plain):
+    """The statements of the event log: read in the order of (xid, seq), and only what is settled."""
+
+    def _column(self, name: str) -> ColumnElement[Any]:
+        constants = {"specversion": "1.0", "datacontenttype": "application/json", "version": 1}
+        return literal(constants[name]).label(name) if name in constants else self.table.c[name]
+
+    def _keys(self, listing: Listing) -> list[ColumnElement[Any]]:
+        del listing
+        return [self.table.c.xid, self.table.c.seq]
+
+    def _beyond(self, keys: list[ColumnElement[Any]], *, descending: bool) -> ColumnElement[bool]:
+        """Behind the last event seen; once that one is forgotten, whatever is still kept."""
+        seen = self.table.alias("seen")
+        position = select(func.coalesce(func.max(seen.c.xid), 0), func.coalesce(func.max(seen.c.seq), 0))
+        last = position.where(seen.c.id == bindparam("after_id")).scalar_subquery()
+        return tuple_(*keys) < last if descending else tuple_(*keys) > last
+
+    def _seen(self) -> list[ColumnElement[bool]]:
+        return [settled()]
+
+
+@cache
+def plain(record: type[Record]) -> Plain:
+    """The statements of a record."""
+    return Log(record) if record is Event else Plain(record)
+
+
+def ownership(record: type[Record]) -> ColumnElement[bool] | None:
+    """Which rows belong to the user `owner`, followed along the foreign keys; None if users own none."""
+    made = table(record)
+    if record.kind == "user":
+        return made.c.id == bindparam("owner")
+    for key, link in parents(record):
+        if link.parent.kind == "user":
+            return made.c[key.name] == bindparam("owner")
+        above = table(link.parent)
+        for upper, upper_link in parents(link.parent):
+            if upper_link.parent.kind == "user":
+                mine = select(above.c.id).where(above.c[upper.name] == bindparam("owner"))
+                return made.c[key.name].in_(mine)
+    return None

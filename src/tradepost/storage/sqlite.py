@@ -1,0 +1,341 @@
+"""SQLite, embedded: bounded reads on the event loop, writes in groups that share one fsync.
+
+Transactions that arrive while a commit is on its way to the disk wait, and then run one after another inside
+savepoints of one SQLite transaction; a failed one rolls back to its savepoint alone. Statements run on the
+event loop's thread, where they cost microseconds; only what waits for a disk or for another process runs in
+a thread: COMMIT, a contended BEGIN, checkpoints, and scans.
+"""
+
+import asyncio
+import logging
+import re
+import sqlite3
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tradepost.problems import Unavailable
+from tradepost.storage.database import Row, UniqueViolation, Writing
+from tradepost.storage.statement import SQLITE, Compiled, Statement, compile_statement
+
+T = TypeVar("T")
+
+_log = logging.getLogger("tradepost.storage")
+
+_GROUP = 64  # transactions that may share a commit; bounds how long the loop is away
+_BUSY_MS = 5000
+_SCAN_SECONDS = 10.0
+_OLDEST = (3, 35, 0)  # RETURNING
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA cache_size = -16384",
+    "PRAGMA wal_autocheckpoint = 0",
+)
+_UNIQUE = re.compile(r"UNIQUE constraint failed: (\w+)\.(\w+)")
+
+
+class SqliteDatabase:
+    """One file, any number of processes on one machine."""
+
+    name = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._compiled: dict[Statement, Compiled] = {}
+        self._waiting: deque[_Pending] = deque()
+        self._groups: asyncio.Task[None] | None = None
+        self._scans_here = threading.local()
+
+    async def start(self) -> None:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            message = f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed"
+            raise Unavailable(message)
+        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connect()
+        self._writer.execute("PRAGMA busy_timeout = 0")  # what has to wait, waits in a thread
+        self._reader = self._connect()
+        self._disk = ThreadPoolExecutor(1, "tradepost-disk")
+        self._scans = ThreadPoolExecutor(2, "tradepost-scan")
+        self._checkpoints = Checkpoints(self.path)
+
+    async def stop(self) -> None:
+        while self._groups is not None:
+            await self._groups
+        self._checkpoints.stop()
+        self._scans.shutdown()
+        self._disk.shutdown()
+        self._reader.close()
+        self._writer.close()
+
+    def reading(self) -> "SqliteReading":
+        return SqliteReading(self, self._reader)
+
+    async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Pending(work, done))
+        if self._groups is None:
+            self._groups = asyncio.create_task(self._run_groups())
+        return await done
+
+    async def schema_version(self) -> str | None:
+        try:
+            found = self._reader.execute("SELECT version_num FROM alembic_version").fetchone()
+        except sqlite3.OperationalError:
+            return None
+        return found[0] if found else None
+
+    def compiled(self, statement: Statement) -> Compiled:
+        found = self._compiled.get(statement)
+        if found is None:
+            found = self._compiled[statement] = compile_statement(statement, SQLITE)
+        return found
+
+    async def scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
+        """Reads in a thread, for as long as a scan may take."""
+        return await asyncio.get_running_loop().run_in_executor(self._scans, self._scan, sql, values)
+
+    def _scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
+        if not hasattr(self._scans_here, "connection"):
+            self._scans_here.connection = self._connect()
+        connection: sqlite3.Connection = self._scans_here.connection
+        deadline = time.monotonic() + _SCAN_SECONDS
+        connection.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+        try:
+            return connection.execute(sql, values).fetchall()
+        except sqlite3.OperationalError as error:
+            if "interrupted" in str(error):
+                message = "The list took too long; narrow the filters or sort by id"
+                raise Unavailable(message) from None
+            raise
+
+    def _connect(self) -> sqlite3.Connection:
+        return connect(self.path)
+
+    async def _run_groups(self) -> None:
+        try:
+            while self._waiting:
+                # One turn of the loop, so that requests read in the same turn join the group.
+                await asyncio.sleep(0)
+                await self._run_group()
+        finally:
+            self._groups = None
+
+    async def _run_group(self) -> None:
+        group: list[_Pending] = []
+        try:
+            await self._begin()
+            while self._waiting and len(group) < _GROUP:
+                group.append(self._waiting.popleft())
+                self._run_one(group[-1])
+            changed = any(each.failure is None for each in group)
+            await self._on_disk_thread("COMMIT" if changed else "ROLLBACK")
+        except sqlite3.Error as error:
+            _log.exception("a group of writes was rolled back")
+            self._give_up(group, error)
+            return
+        for each in group:
+            each.settle()
+        if self._checkpoints.wake():
+            await self._on_disk_thread("PRAGMA wal_checkpoint(RESTART)", wait_ms=_BUSY_MS)
+
+    def _give_up(self, group: list["_Pending"], error: sqlite3.Error) -> None:
+        if self._writer.in_transaction:
+            self._writer.execute("ROLLBACK")
+        if not group:  # not even begun: whoever waits would meet the same
+            group = list(self._waiting)
+            self._waiting.clear()
+        for each in group:
+            each.failure = Unavailable(f"The database did not take the write ({error.__class__.__name__})")
+            each.settle()
+
+    async def _begin(self) -> None:
+        """IMMEDIATE: a transaction that turns from reading to writing can fail without waiting its turn."""
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            await self._on_disk_thread("BEGIN IMMEDIATE", wait_ms=_BUSY_MS)
+
+    async def _on_disk_thread(self, sql: str, wait_ms: int = 0) -> None:
+        def run() -> None:
+            if wait_ms:
+                self._writer.execute(f"PRAGMA busy_timeout = {wait_ms}")
+            self._writer.execute(sql)
+            if wait_ms:
+                self._writer.execute("PRAGMA busy_timeout = 0")
+
+        await asyncio.get_running_loop().run_in_executor(self._disk, run)
+
+    def _run_one(self, one: "_Pending") -> None:
+        execute = self._writer.execute
+        execute("SAVEPOINT one")
+        try:
+            one.result = _without_waiting(one.work(SqliteWriting(self, self._writer)))
+        except Exception as failure:  # noqa: BLE001 (handed to the one who waits for it)
+            one.failure = failure
+            execute("ROLLBACK TO one")
+        execute("RELEASE one")
+
+
+class _Pending:
+    """A transaction that waits for its group, and whoever waits for it."""
+
+    __slots__ = ("_done", "failure", "result", "work")
+
+    def __init__(self, work: Callable[[Writing], Awaitable[Any]], done: asyncio.Future[Any]) -> None:
+        self.work = work
+        self._done = done
+        self.result: Any = None
+        self.failure: Exception | None = None
+
+    def settle(self) -> None:
+        if self._done.done():
+            return
+        if self.failure is None:
+            self._done.set_result(self.result)
+        else:
+            self._done.set_exception(self.failure)
+
+
+def connect(path: str) -> sqlite3.Connection:
+    """A connection as every process of tradepost uses it: no implicit transactions, durable commits."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
+    return connection
+
+
+def _without_waiting(work: Awaitable[Any]) -> Any:
+    """Runs a coroutine that only awaits its own transaction, whose statements never suspend here."""
+    steps = work.__await__()
+    try:
+        next(steps)
+    except StopIteration as finished:
+        return finished.value
+    message = "a transaction awaited something other than its own statements"
+    raise RuntimeError(message)
+
+
+class SqliteReading:
+    """Reads on the event loop's own connection; scans go to a thread."""
+
+    __slots__ = ("_connection", "_database", "nanoseconds", "statements")
+
+    def __init__(self, database: SqliteDatabase, connection: sqlite3.Connection) -> None:
+        self._database = database
+        self._connection = connection
+        self.statements = 0
+        self.nanoseconds = 0
+
+    async def row(self, statement: Statement, **given: Any) -> Row | None:
+        began = time.perf_counter_ns()
+        sql, bind = self._database.compiled(statement)
+        found: Row | None = self._connection.execute(sql, bind(given)).fetchone()
+        self._count(began)
+        return found
+
+    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
+        began = time.perf_counter_ns()
+        sql, bind = self._database.compiled(statement)
+        if statement.bounded:
+            found = self._connection.execute(sql, bind(given)).fetchall()
+        else:
+            found = await self._database.scan(sql, bind(given))
+        self._count(began)
+        return found
+
+    def _count(self, began: int) -> None:
+        self.statements += 1
+        self.nanoseconds += time.perf_counter_ns() - began
+
+
+class SqliteWriting(SqliteReading):
+    """One transaction, inside its savepoint."""
+
+    __slots__ = ()
+
+    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
+        began = time.perf_counter_ns()
+        sql, bind = self._database.compiled(statement)
+        found = self._connection.execute(sql, bind(given)).fetchall()
+        self._count(began)
+        return found
+
+    async def run(self, statement: Statement, **given: Any) -> int:
+        began = time.perf_counter_ns()
+        sql, bind = self._database.compiled(statement)
+        try:
+            changed = self._connection.execute(sql, bind(given)).rowcount
+        except sqlite3.IntegrityError as error:
+            raise _violation(error) from error
+        self._count(began)
+        return changed
+
+    async def many(self, statement: Statement, sets: Iterable[Mapping[str, Any]]) -> None:
+        began = time.perf_counter_ns()
+        sql, bind = self._database.compiled(statement)
+        try:
+            self._connection.executemany(sql, [bind(given) for given in sets])
+        except sqlite3.IntegrityError as error:
+            raise _violation(error) from error
+        self._count(began)
+
+
+def _violation(error: sqlite3.IntegrityError) -> Exception:
+    unique = _UNIQUE.search(str(error))
+    return UniqueViolation(unique[1], unique[2]) if unique else error
+
+
+class Checkpoints:
+    """Moves the write-ahead log into the file, in a thread of its own so that no writer waits for it.
+
+    How long the log is stands in the header of its index (sqlite.org/walformat.html, 2.3): the last valid
+    frame at byte 16, the frames moved already at byte 96.
+    """
+
+    _DUE = 1_000  # frames
+    _OVERDUE = (
+        16_000  # the log only starts over when a writer finds it all moved; under load that needs a push
+    )
+
+    def __init__(self, path: str) -> None:
+        self._index = Path(f"{path}-shm")
+        self._path = path
+        self._wanted = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="tradepost-checkpoint", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> bool:
+        """Asks for a checkpoint if one is due; True if the log is so long that the writer must help."""
+        frames, moved = self._length()
+        if frames - moved > self._DUE:
+            self._wanted.set()
+        return frames > self._OVERDUE
+
+    def stop(self) -> None:
+        self._stopping = True
+        self._wanted.set()
+        self._thread.join()
+
+    def _length(self) -> tuple[int, int]:
+        with self._index.open("rb") as index:
+            header = index.read(100)
+        return int.from_bytes(header[16:20], sys.byteorder), int.from_bytes(header[96:100], sys.byteorder)
+
+    def _run(self) -> None:
+        connection = connect(self._path)
+        while self._wanted.wait() and not self._stopping:
+            self._wanted.clear()
+            try:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            except sqlite3.Error:
+                _log.exception("a checkpoint failed; the next one will take its pages along")
+        connection.close()

@@ -1,0 +1,1 @@
+"""The statements that are not plain, by the thing they are about."""

@@ -1,0 +1,33 @@
+"""Orders and their line items."""
+
+from sqlalchemy import bindparam, func, select
+
+from tradepost.domain.line_item import LineItem
+from tradepost.storage.plain import plain
+from tradepost.storage.statement import Statement
+from tradepost.storage.tables import line_items, orders
+
+LINES = Statement(
+    "the line items of an order",
+    select(*plain(LineItem).columns)
+    .where(line_items.c.order_id == bindparam("order_id"))
+    .order_by(line_items.c.id),
+)
+
+DELETE_LINES = Statement(
+    "removes the line items of an order",
+    line_items.delete().where(line_items.c.order_id == bindparam("order_id")),
+)
+
+RETOTAL = Statement(
+    "counts a change of an order, whose total is the sum of its lines",
+    orders.update()
+    .where(orders.c.id == bindparam("order_id"))
+    .values(
+        total=select(func.coalesce(func.sum(line_items.c.total), 0))
+        .where(line_items.c.order_id == bindparam("order_id"))
+        .scalar_subquery(),
+        version=orders.c.version + 1,
+        updated_at=bindparam("now"),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Webhook delivery. Its place in the house; it reads the outbox that every write already fills."""
