@@ -27,6 +27,13 @@ def postgres_template(postgres: Server) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture
+def postgres_empty(postgres: Server) -> Iterator[str]:
+    """A database without anything in it."""
+    with database(postgres) as url:
+        yield url
+
+
 @pytest.fixture(scope="session")
 def new_database(
     postgres: Server, postgres_template: str, tmp_path_factory: pytest.TempPathFactory

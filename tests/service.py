@@ -1,12 +1,14 @@
-"""The service under test: the production assembly, called through ASGI, on an event loop of its own thread."""
+"""The service under test: the production assembly, called through ASGI, on an event loop of its own."""
 
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
+
+from sqlalchemy import ClauseElement, text
 
 from tradepost import settings
 from tradepost.access.idempotency import Answer as _Answer
@@ -16,6 +18,8 @@ from tradepost.asgi import Application
 from tradepost.assembly import assemble
 from tradepost.cli.store import OPERATOR
 from tradepost.domain.api_key import ApiKey
+from tradepost.storage.database import Writing
+from tradepost.storage.statement import Statement
 
 T = TypeVar("T")
 
@@ -36,7 +40,7 @@ class Reply(NamedTuple):
 class Service:
     """A running service and its operator's key."""
 
-    def __init__(self, database_url: str, **options: Any) -> None:
+    def __init__(self, database_url: str, *, migration: Sequence[str] = (), **options: Any) -> None:
         given = {
             name: value for name, value in options.items() if name in settings.Settings.__dataclass_fields__
         }
@@ -51,6 +55,8 @@ class Service:
         self.app: Application = assemble(found, **assembly)
         self.app.log._write = self.lines.append
         self.run(self.app.startup())
+        for sql in migration:
+            self.run(self._execute(text(sql)))
         self.key = self.new_key("admin")
 
     def stop(self) -> None:
@@ -92,10 +98,11 @@ class Service:
     def calls(self, *requests: tuple[Any, ...], **headers: str) -> list[Reply]:
         """Requests at once: each (method, path) or (method, path, body)."""
 
+        async def one(method: str, path: str, body: Any = None) -> Reply:
+            return await self._call(method, path, body, "", headers)
+
         async def all_() -> list[Reply]:
-            return await asyncio.gather(
-                *[self._call(*each, *[None] * (3 - len(each)), "", headers) for each in requests]
-            )
+            return await asyncio.gather(*[one(*each) for each in requests])
 
         return self.run(all_())
 
@@ -110,6 +117,12 @@ class Service:
         reply = self.post(path, body, **headers)
         assert reply.status == 201, reply
         return reply.json
+
+    async def _execute(self, clause: ClauseElement) -> None:
+        async def work(tx: Writing) -> None:
+            await tx.row(Statement("what a test needs", clause))
+
+        await self.app.rest.performer.database.write(work)
 
     async def _call(
         self, method: str, path: str, body: Any, key: str | None, headers: Mapping[str, str]

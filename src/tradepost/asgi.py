@@ -10,7 +10,6 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 from tradepost.access.idempotency import Answer
 from tradepost.access.rate_limits import RateLimits
@@ -24,6 +23,9 @@ from tradepost.rest.routes import Rest, rate_headers
 _log = logging.getLogger("tradepost.asgi")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
+
+_BODILESS = (204, 304)
+_FAILED = 500
 
 Page = Callable[[Request], Awaitable[Answer]]
 
@@ -88,10 +90,10 @@ class Application:
             (b"x-request-id", request.id.encode()),
             (b"server-timing", b"db;dur=%.2f, total;dur=%.2f" % (request.nanoseconds / 1e6, took / 1e6)),
         ]
-        if answer.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED):
+        if answer.status not in _BODILESS:
             headers.append((b"content-length", b"%d" % len(answer.body)))
         if request.verdict is not None:
-            headers += rate_headers(self.limits, request.verdict)
+            headers += rate_headers(self.limits.limit, request.verdict)
         return headers
 
     def _note(self, request: Request, answer: Answer, took: int) -> None:
@@ -99,7 +101,7 @@ class Application:
         self.log.add(
             Line(
                 time=now_text(),
-                level="info" if answer.status < HTTPStatus.INTERNAL_SERVER_ERROR else "error",
+                level="info" if answer.status < _FAILED else "error",
                 message="request",
                 method=request.method,
                 path=request.path,

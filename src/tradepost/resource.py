@@ -1,10 +1,12 @@
 """What a declaration of a resource may say. The catalogue is a list of these; everything else reads them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
 from tradepost.actions.change import Change, Rows
+from tradepost.actions.plain import Refusals
 from tradepost.domain.input import Values
 from tradepost.domain.record import BelongsTo, Record, member
 from tradepost.storage.database import Row
@@ -19,6 +21,14 @@ class Actions(Protocol):
     @property
     def events(self) -> tuple[str, ...]:
         """The names of the events its changes announce."""
+
+    @property
+    def refuses(self) -> Refusals:
+        """The problems that its rules add to those that any resource can meet."""
+
+    @property
+    def reveals(self) -> Mapping[str, str]:
+        """Secrets that stand beside the record in the answer that made it, and what each is."""
 
     async def create(self, change: Change, values: Values) -> Rows:
         """Adds one."""

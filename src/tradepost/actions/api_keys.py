@@ -1,5 +1,8 @@
 """API keys: made, and revoked. A key can make no key that may do more than itself."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import msgspec
 
 from tradepost.access.api_keys import new_key
@@ -17,11 +20,13 @@ from tradepost.storage.statements import api_keys
 class ApiKeys(Plain):
     """The actions of API keys."""
 
+    reveals: ClassVar[Mapping[str, str]] = {"key": "The key itself, shown this once and never again."}
+
     def __init__(self) -> None:
         super().__init__(ApiKey)
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Makes a key; it is revealed once, in this change."""
+        """Makes a key; it is revealed once, in the answer to this."""
         for scope in sorted(granted(values["scopes"]) - change.caller.scopes):
             change.caller.require(scope)
         await self._check_parents(change, values)

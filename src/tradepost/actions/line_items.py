@@ -1,11 +1,11 @@
 """Line items of pending orders: added, changed in quantity, removed; each is a change of the order too."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tradepost.actions import stock
 from tradepost.actions.change import Change, Rows
 from tradepost.actions.orders import checked_total, new_line, requantified, shortage, unorderable
-from tradepost.actions.plain import Plain
+from tradepost.actions.plain import Plain, Refusals
 from tradepost.actions.stock import Held
 from tradepost.domain.input import Values
 from tradepost.domain.line_item import LineItem
@@ -18,6 +18,8 @@ from tradepost.storage.statements import orders
 
 class LineItems(Plain):
     """The actions of line items."""
+
+    refuses: ClassVar[Refusals] = {"DELETE": (Invalid,)}
 
     def __init__(self) -> None:
         super().__init__(LineItem)

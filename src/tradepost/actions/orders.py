@@ -2,13 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from tradepost.actions import stock
 from tradepost.actions.change import Change, Rows
-from tradepost.actions.plain import Plain
+from tradepost.actions.plain import Plain, Refusals
 from tradepost.actions.stock import Held
 from tradepost.domain.address import Address
 from tradepost.domain.input import Values
@@ -28,6 +28,8 @@ _WIDTH = len(_ORDERS.names)
 
 class Orders(Plain):
     """The actions of orders."""
+
+    refuses: ClassVar[Refusals] = {"DELETE": (Final,)}
 
     def __init__(self) -> None:
         super().__init__(Order)

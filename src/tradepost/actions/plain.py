@@ -1,18 +1,28 @@
 """What can be done with any record: create, replace, delete. PATCH is a replacement by the merged record."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from tradepost.actions.change import Change, Rows
 from tradepost.domain.input import Values
 from tradepost.domain.record import Mark, Record, members, parents
-from tradepost.problems import Invalid, MemberError, NotFound
+from tradepost.problems import Invalid, MemberError, NotFound, Problem
 from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
 from tradepost.storage.tables import folded
 
+Refusals = Mapping[str, tuple[type[Problem], ...]]  # by method
+
 
 class Plain:
-    """The actions of a record without rules of its own. With `emits` each change is announced."""
+    """The actions of a record without rules of its own. With `emits` each change is announced.
+
+    `refuses` says which problems the rules add to those that any record can meet; `reveals` which
+    secrets stand beside a record in the answer that made it, and what each is.
+    """
+
+    refuses: ClassVar[Refusals] = {}
+    reveals: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, record: type[Record], *, emits: bool = False) -> None:
         self.record = record

@@ -4,6 +4,7 @@ An id carries the instant of creation, and `createdAt` is that same instant: sor
 creation, without an index of its own.
 """
 
+import random
 import secrets
 
 _TAIL_BITS = 74
@@ -16,14 +17,16 @@ class Ids:
     def __init__(self) -> None:
         self._ms = -1
         self._tail = 0
+        # Ids are opaque, not secret: seeded well, ordinary random numbers make them unlikely to meet.
+        self._random = random.Random(secrets.randbits(256))  # noqa: S311
 
     def new(self, ms: int) -> str:
         """Of something created at `ms` milliseconds since 1970."""
         if ms == self._ms:
-            self._tail += 1 + secrets.randbits(32)
+            self._tail += 1 + self._random.getrandbits(32)
         else:
             # The highest bit stays free, so that counting up cannot overflow within a millisecond.
-            self._ms, self._tail = ms, secrets.randbits(_TAIL_BITS - 1)
+            self._ms, self._tail = ms, self._random.getrandbits(_TAIL_BITS - 1)
         return _text(ms, self._tail & _TAIL_MASK)
 
 

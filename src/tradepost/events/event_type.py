@@ -10,6 +10,12 @@ from typing import Any
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 PING = "webhook.ping"
 
+_SAID = {
+    PING: "Nothing happened: a webhook endpoint is being tried.",
+    "user.updated": "A user was changed, or one of its addresses.",
+    "order.updated": "The line items or the shipping address of an order were changed.",
+}
+
 
 @dataclass(frozen=True)
 class EventType:
@@ -21,6 +27,12 @@ class EventType:
     def names(self) -> tuple[tuple[str, int], ...]:
         """What is emitted: `order.placed` for the first version, `order.placed.v2` for the second."""
         return tuple((self.name if n == 1 else f"{self.name}.v{n}", n) for n in self.versions)
+
+    @property
+    def description(self) -> str:
+        """What it announces, as a sentence: of `order.placed`, that an order was placed."""
+        kind, verb = self.name.replace("_", " ").rsplit(".", 1)
+        return _SAID.get(self.name, f"{'An' if kind[0] in 'aeio' else 'A'} {kind} was {verb}.")
 
 
 def data_schema(full_name: str, version: int, url: str) -> dict[str, Any]:

@@ -90,9 +90,15 @@ class Request:
         if not raw:
             return {}
         try:
-            pairs = parse_qsl(
-                raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS
-            )
+            text = raw.decode("ascii")
+            if "%" in text or "+" in text:
+                pairs = parse_qsl(
+                    text, keep_blank_values=True, errors="strict", max_num_fields=_MAX_PARAMETERS
+                )
+            else:
+                pairs = [
+                    (name, value) for name, _, value in [part.partition("=") for part in text.split("&")]
+                ]
         except (UnicodeDecodeError, ValueError):
             message = "The query string cannot be read"
             raise Malformed(message) from None

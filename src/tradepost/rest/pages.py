@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import quote, urlencode
 
@@ -22,7 +23,7 @@ from tradepost.domain.money import UNITS
 from tradepost.domain.record import Mark, Member
 from tradepost.http.request import Request
 from tradepost.problems import Malformed
-from tradepost.rest.shape import Render, Shape
+from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
 from tradepost.storage.plain import Condition, Listing, Operator
 from tradepost.storage.tables import folded
@@ -33,6 +34,7 @@ MAX_OFFSET = 10_000
 PAGING = ("limit", "cursor", "offset", "sort", "fields")
 _FILTER = re.compile(r"(\w+)(?:\[(gte|gt|lte|lt)\])?")
 _MAX_INTEGER = 2**63 - 1
+_quoted = lru_cache(1024)(quote)
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Asked:
     values: dict[str, Any]
     parameters: dict[str, str]
     offset: int | None = None
-    render: Render | None = None
+    view: View | None = None
     mark: str = ""
     sort_at: int = 0
     fixed: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +85,7 @@ def asked(
         values=values,
         parameters=parameters,
         offset=offset,
-        render=shape.fields(chosen) if chosen is not None else None,
+        view=shape.fields(chosen) if chosen is not None else None,
         mark=mark,
         sort_at=shape.statements.names.index("id" if sort == "created_at" else sort),
     )
@@ -103,21 +105,20 @@ def next_cursor(query: Asked, last: Row) -> str:
 
 def links(request: Request, base_url: str, query: Asked, cursor: str | None) -> bytes:
     """The `Link` field (RFC 8288): next and first, and prev where pages are counted; absolute URLs."""
-    kept = {name: value for name, value in query.parameters.items() if name not in ("cursor", "offset")}
-    path = base_url + quote(request.path)
+    encoded = urlencode([each for each in query.parameters.items() if each[0] not in ("cursor", "offset")])
+    path = base_url + _quoted(request.path)
     found = []
     if cursor is not None:
-        found.append(_link(path, {**kept, "cursor": cursor}, "next"))
-    found.append(_link(path, kept if query.offset is None else {**kept, "offset": "0"}, "first"))
+        found.append(_link(path, encoded, f"cursor={cursor}", "next"))
+    found.append(_link(path, encoded, "" if query.offset is None else "offset=0", "first"))
     if query.offset:
-        found.append(_link(path, {**kept, "offset": str(max(0, query.offset - query.limit))}, "prev"))
+        found.append(_link(path, encoded, f"offset={max(0, query.offset - query.limit)}", "prev"))
     return ", ".join(found).encode()
 
 
-def _link(path: str, parameters: Mapping[str, str], relation: str) -> str:
-    return (
-        f'<{path}?{urlencode(parameters)}>; rel="{relation}"' if parameters else f'<{path}>; rel="{relation}"'
-    )
+def _link(path: str, kept: str, place: str, relation: str) -> str:
+    parameters = f"{kept}&{place}" if kept and place else kept or place
+    return f'<{path}?{parameters}>; rel="{relation}"' if parameters else f'<{path}>; rel="{relation}"'
 
 
 def _sort(shape: Shape, spelled: str | None) -> tuple[str, bool]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tradepost.access.api_keys import Doorkeeper
 from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer
-from tradepost.access.rate_limits import RateLimits, Verdict
+from tradepost.access.rate_limits import Limit, RateLimits, Verdict
 from tradepost.http.request import Request
 from tradepost.perform import Performer
 from tradepost.problems import (
@@ -224,10 +224,9 @@ def _options(allowed: tuple[str, ...]) -> Answer:
     return Answer(204, headers, b"")
 
 
-def rate_headers(limits: RateLimits, verdict: Verdict) -> list[tuple[bytes, bytes]]:
+def rate_headers(limit: Limit, verdict: Verdict) -> list[tuple[bytes, bytes]]:
     """`RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers)."""
-    limit = limits.limit
     return [
-        (b"ratelimit-policy", b'"default";q=%d;w=%d' % (limit.requests, limit.seconds)),
+        (b"ratelimit-policy", b'"default";q=%d;w=%d' % limit),
         (b"ratelimit", b'"default";r=%d;t=%d' % (verdict.remaining, verdict.reset)),
     ]

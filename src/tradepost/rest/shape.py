@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import xxhash
@@ -22,7 +22,14 @@ from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
 from tradepost.versions.changes import Version
 
-Render = Callable[[Sequence[Row]], Any]
+
+class View(NamedTuple):
+    """How rows become JSON: `one` item of its rows, or `many` of a list."""
+
+    one: Callable[[Sequence[Row]], Any]
+    many: Callable[[Sequence[Row]], list[Any]]
+
+
 _CHILDREN = "line_items"
 _FIELD_SETS_KEPT = 256
 
@@ -49,19 +56,12 @@ class Shape:
         if resource.parent:
             self.parent_statements = plain(resource.parent.parent)
             self.parent_segment = resource.parent.parent.plural.replace("_", "-")
-        self.item: Render = self._renderer(None)
-        self.fields = lru_cache(_FIELD_SETS_KEPT)(self._renderer)
+        self.view = self._view(None)
+        self.fields = lru_cache(_FIELD_SETS_KEPT)(self._view)
 
     def tag(self, row: Row) -> bytes:
         """The strong ETag of an item: its row's version, and the revision of what a row looks like."""
         return f'"{row[self.version_at]}.{self.revision}"'.encode()
-
-    def items(self, rows: Sequence[Row], render: Render | None = None) -> list[Any]:
-        """The items of a list: a row each, or a run of rows each where children are embedded."""
-        one = render or self.item
-        if self.embeds:
-            return [one(list(run)) for _, run in groupby(rows, itemgetter(0))]
-        return [one((row,)) for row in rows]
 
     def chosen(self, fields: str) -> frozenset[str]:
         """The members that `fields` names, by their names inside; raises `Malformed` for an unknown one."""
@@ -74,28 +74,29 @@ class Shape:
 
     def writable(self, rows: Sequence[Row]) -> dict[str, Any]:
         """What a body could say to leave the record as it is: the ground a merge patch is applied to."""
-        shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.item(rows)))
+        shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.view.one(rows)))
         for child in shown.get(self.names.get(_CHILDREN, ""), ()):
             for name in [name for name in child if name not in ("id", "productId", "quantity")]:
                 del child[name]
         taken = {self.names[each.name] for each in self.input.taken} | {self.names.get(_CHILDREN, "")}
         return {name: value for name, value in shown.items() if name in taken}
 
-    def _renderer(self, chosen: frozenset[str] | None) -> Render:
-        row = _expressions(self.record, 0, self.names, chosen)
-        if self.embeds and (chosen is None or _CHILDREN in chosen):
-            child = embedded_child(self.record)
-            if child is None:
-                raise AssertionError(self.record)
-            inner = _lambda(
-                f"{self.version.name}_{child[0].kind}",
-                _expressions(child[0], self.width, names_of(child[0]), None),
-            )
-            row.insert(
-                -2, (self.names[_CHILDREN], "[child((each,)) for each in rows if each[width] is not None]")
-            )
-            return _lambda(f"{self.version.name}_{self.record.kind}", row, child=inner, width=self.width)
-        return _lambda(f"{self.version.name}_{self.record.kind}", row)
+    def _view(self, chosen: frozenset[str] | None) -> View:
+        name = f"{self.version.name}_{self.record.kind}"
+        shown = _expressions(self.record, 0, self.names, chosen)
+        child = embedded_child(self.record)
+        if child is None or (chosen is not None and _CHILDREN not in chosen):
+            return _compiled(name, shown)
+        below = _expressions(child[0], self.width, names_of(child[0]), None)
+        children = _compiled(f"{self.version.name}_{child[0].kind}", below).many
+        width = self.width
+        shown.insert(-2, (self.names[_CHILDREN], "row[-1]"))
+        item = _compiled(name, shown).one
+
+        def one(rows: Sequence[Row]) -> Any:
+            return item([(*rows[0], children([row for row in rows if row[width] is not None]))])
+
+        return View(one, lambda rows: [one(list(run)) for _, run in groupby(rows, itemgetter(0))])
 
 
 def _expressions(
@@ -120,14 +121,14 @@ def _expression(each: Member, position: int) -> str:
     return value
 
 
-def _lambda(name: str, shown: list[tuple[str, str]], **context: Any) -> Render:
-    """A function from rows to a struct, made of positions alone: no caller's text is in it."""
-    view = msgspec.defstruct(
-        name,
-        [(f"m{i}", Any) for i in range(len(shown))],
-        rename={f"m{i}": each[0] for i, each in enumerate(shown)},
-        gc=False,
+def _compiled(name: str, shown: list[tuple[str, str]]) -> View:
+    """Functions from rows to structs, made of positions alone: no caller's text is in them."""
+    places = [f"m{i}" for i in range(len(shown))]
+    outside = dict(zip(places, [name for name, _ in shown], strict=True))
+    made = msgspec.defstruct(name, [(place, Any) for place in places], rename=outside, gc=False)
+    call = f"Made({', '.join(value for _, value in shown)})"
+    known = {"Made": made, "Raw": msgspec.Raw, "UNSET": msgspec.UNSET}
+    return View(
+        eval(f"lambda rows: (row := rows[0]) and {call}", known),  # noqa: S307
+        eval(f"lambda rows: [{call} for row in rows]", known),  # noqa: S307
     )
-    source = f"lambda rows: (row := rows[0]) and View({', '.join(value for _, value in shown)})"
-    render: Render = eval(source, {"View": view, "Raw": msgspec.Raw, "UNSET": msgspec.UNSET, **context})  # noqa: S307
-    return render

@@ -21,7 +21,7 @@ from tradepost.perform import Performer
 from tradepost.problems import NotFound
 from tradepost.resource import Actions
 from tradepost.rest import conditional, negotiation, pages
-from tradepost.rest.shape import Shape
+from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
 
 _VARY = (b"vary", b"Accept, Authorization")
@@ -75,8 +75,8 @@ async def get_item(call: Call) -> Answer:
     if not rows or not _under(call, rows[0]):
         raise _missing(call)
     parameters = request.query() if request.scope["query_string"] else {}
-    render = shape.fields(shape.chosen(parameters["fields"])) if "fields" in parameters else shape.item
-    return _shown(call, rows, render)
+    view = shape.fields(shape.chosen(parameters["fields"])) if "fields" in parameters else shape.view
+    return _shown(call, rows, view)
 
 
 async def get_list(call: Call) -> Answer:
@@ -92,7 +92,7 @@ async def get_list(call: Call) -> Answer:
     finally:
         request.spent(reading.statements, reading.nanoseconds)
     rows, cursor = _cut(shape, query, rows)
-    body = encode({"items": shape.items(rows, query.render), "next": cursor})
+    body = encode({"items": (query.view or shape.view).many(rows), "next": cursor})
     tag = hash_tag(body)
     headers = [_VARY, (b"etag", tag), NO_CACHE, (b"link", pages.links(request, call.base_url, query, cursor))]
     if conditional.not_modified(request.headers, tag):
@@ -209,7 +209,9 @@ async def _held(call: Call, change: Change) -> Row:
     row = await change.tx.row(call.shape.statements.lock, id=call.item_id)
     if row is None or not _under(call, row):
         raise _missing(call)
-    tag = call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.item([row])))
+    tag = (
+        call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.view.one([row])))
+    )
     conditional.check_write(call.request.headers, tag)
     return tuple(row)
 
@@ -280,12 +282,12 @@ def _cut(shape: Shape, query: pages.Asked, rows: Rows) -> tuple[Rows, str | None
     return rows, None
 
 
-def _shown(call: Call, rows: Rows, render: Any) -> Answer:
+def _shown(call: Call, rows: Rows, view: View) -> Answer:
     shape = call.shape
-    tag = shape.tag(rows[0]) if shape.resource.revisable else hash_tag(encode(shape.item(rows)))
+    tag = shape.tag(rows[0]) if shape.resource.revisable else hash_tag(encode(shape.view.one(rows)))
     if conditional.not_modified(call.request.headers, tag):
         return Answer(304, [_VARY, (b"etag", tag), NO_CACHE], b"")
-    body = encode(render(rows))
+    body = encode(view.one(rows))
     return Answer(200, [(b"content-type", call.content_type), _VARY, (b"etag", tag), NO_CACHE], body)
 
 
@@ -300,7 +302,7 @@ def _created(call: Call, rows: Rows, revealed: dict[str, str]) -> Answer:
 def _written(
     call: Call, status: int, rows: Rows, headers: list[tuple[bytes, bytes]], revealed: dict[str, str]
 ) -> Answer:
-    body = encode(call.shape.item(rows))
+    body = encode(call.shape.view.one(rows))
     tag = call.shape.tag(rows[0]) if call.shape.resource.revisable else hash_tag(body)
     cached = _NO_STORE if revealed else NO_CACHE
     if revealed:

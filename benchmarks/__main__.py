@@ -1,0 +1,136 @@
+"""The command: asks the questions named, or all of them, and prints a table for each.
+
+Fails if anything could not be measured; a bar that is not met is said in its table and fails nothing.
+"""
+
+import argparse
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPException
+from pathlib import Path
+
+from benchmarks import bench_growth, cores, table
+from benchmarks.bench_item import ITEM
+from benchmarks.bench_order import ORDER
+from benchmarks.bench_page import PAGE
+from benchmarks.bench_place import PLACE
+from benchmarks.client import RefusedError
+from benchmarks.comparison import Comparison, compare, prepared
+from benchmarks.databases import Engine, unavailable
+from benchmarks.load import CONNECTIONS
+from benchmarks.servers import ROOT
+
+# Placing comes last: it changes what the others look at.
+COMPARISONS = (ITEM, PAGE, ORDER, PLACE)
+GROWTH = "growth"
+
+
+class Options(argparse.Namespace):
+    questions: list[str]
+    seconds: float
+    rounds: int
+    engine: Engine | None
+    full: bool
+
+
+class Failures:
+    """What could not be measured; the rest is still asked."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @contextmanager
+    def noted(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (RefusedError, RuntimeError, OSError, HTTPException) as error:
+            self.count += 1
+            _say(f"\n{what} FAILED: {error}")
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    options = _options()
+    failures = Failures()
+    _say(f"{CONNECTIONS} connections; {options.rounds} rounds of {options.seconds:g} s each, in turn")
+    if why := cores.unpinnable():
+        _say(f"note: {why}")
+    for engine in [options.engine] if options.engine else Engine:
+        _ask_on(engine, options, failures)
+    return 1 if failures.count else 0
+
+
+def _ask_on(engine: Engine, options: Options, failures: Failures) -> None:
+    comparisons = [each for each in COMPARISONS if _is_asked(each, engine, options)]
+    growing = GROWTH in options.questions and engine is (options.engine or Engine.SQLITE)
+    if not comparisons and not growing:
+        return
+    if why := unavailable(engine):
+        _say(f"\n{engine} skipped: {why}")
+        return
+    with _folder() as folder:
+        if comparisons:
+            _compare_all(comparisons, engine, options, failures, folder)
+        if growing:
+            _grow(engine, options, failures, folder)
+
+
+def _is_asked(comparison: Comparison, engine: Engine, options: Options) -> bool:
+    """On the engine that was named, else on those the question has bars for."""
+    return comparison.name in options.questions and (options.engine is not None or engine in comparison.bars)
+
+
+def _compare_all(
+    comparisons: list[Comparison], engine: Engine, options: Options, failures: Failures, folder: Path
+) -> None:
+    with failures.noted(f"{engine}"), prepared(engine, folder) as arena:
+        for comparison in comparisons:
+            with failures.noted(f"{comparison.name} ({engine})"):
+                outcomes = compare(comparison, arena, options.rounds, options.seconds)
+                _say("", *table.lines(comparison, engine, outcomes))
+
+
+def _grow(engine: Engine, options: Options, failures: Failures, folder: Path) -> None:
+    sizes = bench_growth.FULL_SIZES if options.full else bench_growth.SIZES
+    with failures.noted(f"{GROWTH} ({engine})"):
+        growths = bench_growth.grow(engine, folder, sizes, options.rounds, options.seconds)
+        _say("", *bench_growth.lines(engine, growths))
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """In the checkout, as temporary folders are often in memory, where nothing is ever durable."""
+    var = ROOT / "var"
+    var.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="benchmarks-", dir=var) as folder:
+        yield Path(folder)
+
+
+def _options() -> Options:
+    names = [*(comparison.name for comparison in COMPARISONS), GROWTH]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "questions", nargs="*", metavar="question", help=f"of {', '.join(names)}; all unless told"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="of each measurement, after 1 s of warm-up"
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--engine", type=Engine, choices=list(Engine), help="the one to measure on")
+    parser.add_argument("--full", action="store_true", help="growth with 5 million orders too")
+    options = parser.parse_args(namespace=Options())
+    if unknown := set(options.questions) - set(names):
+        parser.error(f"no such question: {', '.join(sorted(unknown))}")
+    options.questions = options.questions or names
+    return options
+
+
+def _say(*lines: str) -> None:
+    print(*lines, sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What tradepost is measured against."""

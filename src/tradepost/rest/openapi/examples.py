@@ -1,0 +1,232 @@
+"""Examples: believable values for every member, so that each schema and each problem is shown at work.
+
+What is not in the table gets a value of its type; a record that nobody thought of has valid examples too.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import NODEFAULT
+
+from tradepost.domain.address import Address
+from tradepost.domain.input import Input, names_of
+from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.http.answers import status_of
+from tradepost.problems import Problem
+from tradepost.rest.openapi.schemas import Json, typed
+from tradepost.rest.shape import Shape
+
+_CHILDREN = "line_items"
+_MOMENT = "2026-11-20T08:15:30.123Z"
+_KEY = "tp_4f9k2m7q_3ZcV8nQ1xR5tY7uW2sD4gH6jK9lP0bNm"
+_TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+_LINE = {"sku": "LAMP-01", "name": "Desk lamp", "unit_price": 19.99, "currency": "EUR", "total": 39.98}
+_VALUES: dict[str, Mapping[str, Any]] = {
+    "user": {"name": "Ada Lovelace", "email": "ada@example.com"},
+    "address": {
+        "recipient": "Ada Lovelace",
+        "line1": "12 St James's Square",
+        "city": "London",
+        "postal_code": "SW1Y 4LE",
+        "country": "GB",
+    },
+    "product": {
+        "sku": "LAMP-01",
+        "name": "Desk lamp",
+        "description": "Brass, with a green shade.",
+        "price": 19.99,
+        "currency": "EUR",
+        "stock": 120,
+    },
+    "order": {"currency": "EUR", "total": 39.98},
+    "line_item": {"quantity": 2, **_LINE},
+    "api_key": {
+        "name": "Nightly export",
+        "scopes": ["orders:read", "products:read"],
+        "user_id": None,
+        "expires_at": "2027-11-20T00:00:00.000Z",
+        "prefix": "4f9k2m7q",
+        "revoked_at": None,
+    },
+}
+_SECRETS = {"key": _KEY}
+
+
+class Examples:
+    """The examples of one version. `event_type` is a full one, for the example of an event."""
+
+    def __init__(self, shapes: Mapping[type[Record], Shape], base_url: str, event_type: str) -> None:
+        self._shapes = shapes
+        self._base_url = base_url
+        self._event_type = event_type
+
+    def item(self, shape: Shape) -> Json:
+        """An item as it is shown."""
+        return self._shown(shape.record, shape.names)
+
+    def page(self, shape: Shape) -> Json:
+        """The last page of a list."""
+        return {"items": [self.item(shape)], "next": None}
+
+    def created(self, shape: Shape) -> Json:
+        """A new item, with its secrets."""
+        secrets = shape.resource.actions.reveals if shape.resource.actions else {}
+        return self.item(shape) | {name: _SECRETS.get(name, "shown-this-once") for name in secrets}
+
+    def body(self, shape: Shape, *, under: bool) -> Json:
+        """What would make the item: what is required, and what is not at its default."""
+        return self._written(shape.input_under if under else shape.input)
+
+    def patch(self, shape: Shape, *, under: bool) -> Json:
+        """A change of one member."""
+        taken = shape.input_under if under else shape.input
+        changed = _changed(taken.taken)
+        return {taken.names[changed.name]: self._another(shape.record, changed)} if changed else {}
+
+    def value(self, record: type[Record], each: Member) -> Any:
+        """A value of a member."""
+        known = self._event() if record.kind == "event" else _VALUES.get(record.kind, {})
+        if each.name in known:
+            return known[each.name]
+        if each.name == "id":
+            return sample_id(record.kind)
+        if each.name.endswith("_id"):
+            owner = each.belongs_to.parent.kind if each.belongs_to else each.name[:-3].rpartition("_")[2]
+            return sample_id(owner)
+        if each.name == "shipping_address":
+            return self._shown(Address, names_of(Address))
+        if each.default is None or each.default not in (NODEFAULT, ...):
+            return each.default
+        return of_type(typed(each))
+
+    def _shown(self, record: type[Record], names: Mapping[str, str]) -> Json:
+        found = [
+            (names[each.name], self.value(record, each))
+            for each in members(record)
+            if Mark.OMITTED not in each.marks or self.value(record, each) is not None
+        ]
+        child = embedded_child(record)
+        if child:
+            shape = self._shapes.get(child[0])
+            one = self._shown(child[0], shape.names if shape else names_of(child[0]))
+            found.insert(-2, (names[_CHILDREN], [one]))
+        return dict(found)
+
+    def _written(self, taken: Input) -> Json:
+        found = {
+            taken.names[each.name]: self.value(taken.record, each)
+            for each in taken.taken
+            if each.required or self.value(taken.record, each) != each.default
+        }
+        return found | ({taken.names[_CHILDREN]: [self._written(taken.child)]} if taken.child else {})
+
+    def _another(self, record: type[Record], each: Member) -> Any:
+        """What a member could be changed to: another of its values where it has several."""
+        others = [value for value in each.values if value != each.default]
+        return others[0] if others else self.value(record, each)
+
+    def _event(self) -> Json:
+        kind = self._event_type.split(".")[-2]
+        return {
+            "source": self._base_url,
+            "type": self._event_type,
+            "subject": f"{kind}s/{sample_id(kind)}",
+            "time": _MOMENT,
+            "dataschema": f"{self._base_url}/event-types/{self._event_type}",
+            "data": {
+                "entityType": kind,
+                "entityId": sample_id(kind),
+                "eventType": self._event_type,
+                "timestamp": _MOMENT,
+                "schemaVersion": "1",
+            },
+            "traceparent": _TRACE,
+        }
+
+
+def _changed(taken: list[Member]) -> Member | None:
+    """The member an example changes: its status if it has one, else the first that is a number, else any."""
+    ranked = sorted(taken, key=lambda each: (not each.values, not each.is_integer))
+    return next(iter(ranked), None)
+
+
+def sample_id(kind: str) -> str:
+    """An id for a kind: always the same, so that examples refer to one another."""
+    digits = hashlib.sha256(kind.encode()).hexdigest()
+    return f"019aa0c1-8d2e-7{digits[:3]}-8{digits[3:6]}-{digits[6:18]}"
+
+
+def of_type(schema: Json) -> Any:
+    """A value that fits a schema, for members nobody thought of."""
+    if "enum" in schema:
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "string" if schema.get("format") == "date-time":
+            return _MOMENT
+        case "string":
+            text = {"^[A-Z]{3}$": "EUR", "^[A-Z]{2}$": "GB"}.get(schema.get("pattern", ""), "text")
+            return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case "boolean":
+            return True
+        case "array":
+            return [of_type(schema.get("items", {}))]
+        case _:
+            return {}
+
+
+# For each kind of problem: what `detail` could say, and its members' errors (field, pointer, message, code).
+_SAID: dict[str, tuple[str, tuple[tuple[str, str, str, str], ...]]] = {
+    "malformed-request": ("There is no query parameter colour", ()),
+    "unauthenticated": ("The API key is unknown, expired or revoked", ()),
+    "forbidden": ("The API key lacks the scope orders:write", ()),
+    "not-found": (f"There is no order {sample_id('order')}", ()),
+    "method-not-allowed": ("PATCH is not allowed here; GET, POST, HEAD, OPTIONS are", ()),
+    "not-acceptable": ("The service answers with application/json; Accept rules it out", ()),
+    "conflict": ("Another request changed the same items at the same time", ()),
+    "duplicate": (
+        "Another user has this email",
+        (("email", "#/email", "Another user has this email", "duplicate"),),
+    ),
+    "idempotency-key-in-use": ("A request with this Idempotency-Key is still running", ()),
+    "final": ("A fulfilled order is an accounting record and cannot be deleted", ()),
+    "version-retired": ("API version v1 was retired; see /versions", ()),
+    "precondition-failed": (
+        "The item has changed since it was read: If-Match does not name its present state",
+        (),
+    ),
+    "too-large": ("The body is larger than 1048576 bytes", ()),
+    "unsupported-media-type": ("Content-Type has to be application/json", ()),
+    "invalid": (
+        "2 members are not valid",
+        (
+            ("lineItems[0].quantity", "#/lineItems/0/quantity", "Expected `int` >= 1", "out_of_range"),
+            ("colour", "#/colour", "is not a member; remove it", "unknown"),
+        ),
+    ),
+    "idempotency-key-reused": ("This Idempotency-Key was used with another request; use a new one", ()),
+    "rate-limited": ("More than 1000 requests in 1 s", ()),
+    "internal": ("The failure was logged under this request's id", ()),
+    "unavailable": ("The database cannot be reached", ()),
+}
+_SERVER_ERROR = 500
+
+
+def problem(kind: type[Problem], base_url: str) -> Json:
+    """A problem of a kind, as it is answered."""
+    detail, errors = _SAID.get(kind.kind, (kind.title, ()))
+    status = status_of(kind)
+    found: Json = {
+        "type": f"{base_url}/problems/{kind.kind}",
+        "title": kind.title,
+        "status": status,
+        "detail": detail,
+        "instance": "/v1/orders",
+        "errors": [
+            {"field": field, "message": message, "pointer": pointer, "code": code}
+            for field, pointer, message, code in errors
+        ],
+    }
+    return found | ({"requestId": "5d0c2f9a1b7e-1a2b"} if status >= _SERVER_ERROR else {})

@@ -1,0 +1,133 @@
+"""The real program as a process of its own, and raw sockets to it."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+COMMAND = Path(sys.executable).with_name("tradepost")
+_ADDRESS = re.compile(r"serving on http://[^:]+:(\d+)")
+
+
+class Process:
+    """A running `tradepost serve`, with the key of an operator."""
+
+    def __init__(self, database_url: str, *arguments: str, **settings: str) -> None:
+        self.environment = environment(database_url, **settings)
+        self.key = run(self.environment, "keys", "create").stdout.strip()
+        self._child = subprocess.Popen(
+            [COMMAND, "serve", "--port", "0", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.errors: list[str] = []
+        self._reader = threading.Thread(target=self._read_errors, daemon=True)
+        self._reader.start()
+        line = self._out.readline()
+        found = _ADDRESS.search(line)
+        assert found, (line, self.errors)
+        self.port = int(found[1])
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def _out(self) -> Any:
+        return self._child.stdout
+
+    def _read_errors(self) -> None:
+        assert self._child.stderr is not None
+        self.errors.extend(self._child.stderr)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Sends a signal and waits for the end; the exit status."""
+        if self._child.poll() is None:
+            self._child.send_signal(number)
+        status = self._child.wait(timeout=30)
+        self._reader.join(timeout=10)
+        self._out.close()
+        if self._child.stderr is not None:
+            self._child.stderr.close()
+        return status
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def say(self, data: bytes) -> bytes:
+        """Sends raw bytes and reads until the server closes or has answered once."""
+        with self.connect() as open_:
+            try:
+                open_.sendall(data)
+            except (BrokenPipeError, ConnectionResetError):
+                return b""
+            return read_answer(open_)
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        """One request on a connection of its own; status and JSON."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            return self.call_on(connection, method, path, body, **headers)
+        finally:
+            connection.close()
+
+    def call_on(
+        self, connection: http.client.HTTPConnection, method: str, path: str, body: Any = None, **headers: str
+    ) -> tuple[int, Any]:
+        sent = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, None if body is None else json.dumps(body), sent)
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if text else None
+
+
+def environment(database_url: str, **settings: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRADEPOST_")}
+    ours = {f"TRADEPOST_{name.upper()}": value for name, value in settings.items()}
+    return {**kept, "TRADEPOST_DATABASE_URL": database_url, "TRADEPOST_RATE_LIMIT": "100000/second", **ours}
+
+
+def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of the program, to its end."""
+    done = subprocess.run(
+        [COMMAND, *arguments], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def read_answer(open_: socket.socket) -> bytes:
+    """All that comes until the head and the body it announces are there, or the connection ends."""
+    received = b""
+    try:
+        while chunk := open_.recv(65536):
+            received += chunk
+            head, separator, body = received.partition(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head)
+            if separator and length and len(body) >= int(length[1]):
+                break
+    except (ConnectionResetError, TimeoutError):
+        pass
+    return received
+
+
+@contextmanager
+def serving(database_url: str, *arguments: str, **settings: str) -> Iterator[Process]:
+    """A process that ends with the block, however the block ends."""
+    process = Process(database_url, *arguments, **settings)
+    try:
+        yield process
+    finally:
+        process.end()
