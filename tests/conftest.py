@@ -1,15 +1,26 @@
 """What tests stand on: both engines, and the service on each."""
 
+import asyncio
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.engines.postgres import Server, database, postgres_server
 from tests.service import Service
-from tradepost.storage.migrations import migrate
+from tradepost import assembly
+from tradepost.settings import load
+
+# A test on a slow machine is slow, not wrong.
+settings.register_profile("tradepost", deadline=None, max_examples=40, print_blob=True)
+settings.load_profile("tradepost")
+
+
+def migrate(url: str) -> None:
+    asyncio.run(assembly.migrate(load({}, database_url=url)))
 
 
 @pytest.fixture(scope="session")

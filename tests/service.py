@@ -6,7 +6,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote
 
 from sqlalchemy import ClauseElement, text
 
@@ -127,7 +127,7 @@ class Service:
     async def _call(
         self, method: str, path: str, body: Any, key: str | None, headers: Mapping[str, str]
     ) -> Reply:
-        parts = urlsplit(path)
+        path, _, query = path.partition("?")
         raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         sent = {"host": "shop.example", **{name.replace("_", "-"): value for name, value in headers.items()}}
         if body is not None:
@@ -139,8 +139,9 @@ class Service:
             "type": "http",
             "method": method,
             "scheme": "http",
-            "path": parts.path,
-            "query_string": parts.query.encode(),
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in sent.items()],
             "client": ("192.0.2.1", 40000),
         }

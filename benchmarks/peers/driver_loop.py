@@ -8,10 +8,10 @@ import argparse
 import asyncio
 import itertools
 import random
-import sqlite3
 import time
 from typing import Any
 
+import apsw
 import asyncpg
 import msgspec
 
@@ -90,7 +90,7 @@ def _event(event_id: str, order_id: str, now: str) -> dict[str, Any]:
     return {**envelope, **about}
 
 
-def _place_sqlite(connection: sqlite3.Connection, sql: dict[str, Compiled], given: dict[str, Any]) -> None:
+def _place_sqlite(connection: apsw.Connection, sql: dict[str, Compiled], given: dict[str, Any]) -> None:
     connection.execute("SAVEPOINT one")
     for name, (text, bind) in sql.items():
         if isinstance(given[name], list):
@@ -102,7 +102,7 @@ def _place_sqlite(connection: sqlite3.Connection, sql: dict[str, Compiled], give
 
 def _run_sqlite(path: str, group: int, seconds: float, warm_up: float) -> Sample:
     connection = connect(path)
-    connection.execute("PRAGMA wal_autocheckpoint = 1000")
+    connection.wal_autocheckpoint(1000)
     sql = _compiled(SQLITE)
     connection.execute("UPDATE products SET stock = 1000000000 WHERE stock IS NOT NULL")
     people = [row[0] for row in connection.execute("SELECT id FROM users LIMIT 500")]

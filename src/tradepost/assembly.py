@@ -45,6 +45,16 @@ def database(found: Settings) -> Database:
     return PostgresDatabase(found.database_url, found.database_pool)
 
 
+async def migrate(found: Settings) -> None:
+    """Brings the schema of the database up to date."""
+    store = database(found)
+    await store.start()
+    try:
+        await store.migrate()
+    finally:
+        await store.stop()
+
+
 def performer(found: Settings, store: Database, clock: Clock, resources: tuple[Resource, ...]) -> Performer:
     """What calls are performed with."""
     return Performer(store, clock, Emitter(found.event_prefix, catalogue.event_types(resources)))

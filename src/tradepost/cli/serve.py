@@ -8,11 +8,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tradepost import server, settings
+from tradepost import assembly, server, settings
 from tradepost.cli import keys
 from tradepost.cli.store import opened
 from tradepost.settings import Settings
-from tradepost.storage import migrations
 from tradepost.storage.statements import api_keys
 
 
@@ -42,7 +41,7 @@ def serve(
     del deliveries
     found = settings.load(host=host, port=port)
     if migrate or found.database_url.startswith("sqlite:"):
-        migrations.migrate(found.database_url)
+        asyncio.run(assembly.migrate(found))
     asyncio.run(_first_key(found))
     os.environ["TRADEPOST_HOST"], os.environ["TRADEPOST_PORT"] = found.host, str(found.port)
     if workers > 1:

@@ -69,3 +69,6 @@ class Database(Protocol):
 
     async def schema_version(self) -> str | None:
         """The migration the schema is at; None on an empty database."""
+
+    async def migrate(self) -> None:
+        """Brings the schema to the newest version in one transaction; others that try meanwhile wait."""

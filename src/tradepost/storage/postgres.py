@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from tradepost.problems import Conflict, Unavailable
+from tradepost.storage import migrations
 from tradepost.storage.database import Row, UniqueViolation, Writing
 from tradepost.storage.statement import POSTGRES, Compiled, Statement, compile_statement
 
@@ -22,6 +23,8 @@ T = TypeVar("T")
 _TRIES = 10
 _STATEMENT_SECONDS = 10.0
 _ACQUIRE_SECONDS = 5.0
+_MIGRATION_SECONDS = 3600.0
+_MIGRATION_LOCK = 7_201_948_112  # two processes that start at once migrate one after the other
 _LOST_RACES = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 _OUT_OF_REACH = (
     OSError,
@@ -85,11 +88,15 @@ class PostgresDatabase:
         raise Conflict(message)
 
     async def schema_version(self) -> str | None:
-        try:
-            version: str | None = await self._pool.fetchval("SELECT version_num FROM alembic_version")
-        except asyncpg.UndefinedTableError:
-            return None
-        return version
+        async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
+            return await _schema_version(connection)
+
+    async def migrate(self) -> None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
+            since = await _schema_version(connection)
+            if since != migrations.head():
+                await connection.execute(migrations.script("postgresql", since), timeout=_MIGRATION_SECONDS)
 
     def compiled(self, statement: Statement) -> Compiled:
         found = self._compiled.get(statement)
@@ -148,6 +155,13 @@ class PostgresWriting(PostgresReading):
             await self._asked(self._connection.executemany, sql, ([bind(given) for given in sets],))
         except asyncpg.UniqueViolationError as error:
             raise _violation(error) from error
+
+
+async def _schema_version(connection: Any) -> str | None:
+    if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+        return None
+    version: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    return version
 
 
 def _violation(error: asyncpg.UniqueViolationError) -> UniqueViolation:

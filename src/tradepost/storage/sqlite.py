@@ -4,13 +4,14 @@ Transactions that arrive while a commit is on its way to the disk wait, and then
 savepoints of one SQLite transaction; a failed one rolls back to its savepoint alone. Statements run on the
 event loop's thread, where they cost microseconds; only what waits for a disk or for another process runs in
 a thread: COMMIT, a contended BEGIN, checkpoints, and scans.
+
+SQLite itself comes with the driver, `apsw`. No other copy of the library may open the same file in the same
+process: closing it would drop the locks that this one holds (sqlite.org/howtocorrupt.html, 2.2.1).
 """
 
 import asyncio
 import logging
 import re
-import sqlite3
-import sys
 import threading
 import time
 from collections import deque
@@ -19,7 +20,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import apsw
+
 from tradepost.problems import Unavailable
+from tradepost.storage import migrations
 from tradepost.storage.database import Row, UniqueViolation, Writing
 from tradepost.storage.statement import SQLITE, Compiled, Statement, compile_statement
 
@@ -30,13 +34,14 @@ _log = logging.getLogger("tradepost.storage")
 _GROUP = 64  # transactions that may share a commit; bounds how long the loop is away
 _BUSY_MS = 5000
 _SCAN_SECONDS = 10.0
-_OLDEST = (3, 35, 0)  # RETURNING
+_CHECKPOINT_DUE = 1_000  # pages in the write-ahead log
+_CHECKPOINT_OVERDUE = 16_000  # under steady load the log only starts over when a writer waits for that
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA cache_size = -16384",
-    "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA wal_autocheckpoint = 0",  # see Checkpoints
 )
 _UNIQUE = re.compile(r"UNIQUE constraint failed: (\w+)\.(\w+)")
 
@@ -54,16 +59,15 @@ class SqliteDatabase:
         self._scans_here = threading.local()
 
     async def start(self) -> None:
-        if sqlite3.sqlite_version_info < _OLDEST:
-            message = f"SQLite {sqlite3.sqlite_version} is too old: 3.35 or newer is needed"
-            raise Unavailable(message)
         Path(self.path).parent.mkdir(parents=True, exist_ok=True)
-        self._writer = self._connect()
-        self._writer.execute("PRAGMA busy_timeout = 0")  # what has to wait, waits in a thread
-        self._reader = self._connect()
+        self._writer = connect(self.path)
+        self._writer.set_busy_timeout(0)  # what has to wait, waits in a thread
+        self._reader = connect(self.path)
+        self._snapshot_open = False
         self._disk = ThreadPoolExecutor(1, "tradepost-disk")
         self._scans = ThreadPoolExecutor(2, "tradepost-scan")
         self._checkpoints = Checkpoints(self.path)
+        self._writer.set_wal_hook(self._checkpoints.note)
 
     async def stop(self) -> None:
         while self._groups is not None:
@@ -75,7 +79,22 @@ class SqliteDatabase:
         self._writer.close()
 
     def reading(self) -> "SqliteReading":
+        self._open_snapshot()
         return SqliteReading(self, self._reader)
+
+    def _open_snapshot(self) -> None:
+        """All reads of one turn of the loop see one moment, and lock the file once instead of each.
+
+        The moment ends before the loop waits again, so nobody who was told of a write reads from before it.
+        """
+        if not self._snapshot_open:
+            self._snapshot_open = True
+            self._reader.execute("BEGIN")
+            asyncio.get_running_loop().call_soon(self._close_snapshot)
+
+    def _close_snapshot(self) -> None:
+        self._snapshot_open = False
+        self._reader.execute("COMMIT")
 
     async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -85,11 +104,18 @@ class SqliteDatabase:
         return await done
 
     async def schema_version(self) -> str | None:
+        return _schema_version(self._reader)
+
+    async def migrate(self) -> None:
+        connection = connect(self.path)
+        connection.execute("BEGIN IMMEDIATE")
         try:
-            found = self._reader.execute("SELECT version_num FROM alembic_version").fetchone()
-        except sqlite3.OperationalError:
-            return None
-        return found[0] if found else None
+            since = _schema_version(connection)
+            if since != migrations.head():
+                connection.execute(migrations.script("sqlite", since)).fetchall()
+            connection.execute("COMMIT")
+        finally:
+            connection.close()
 
     def compiled(self, statement: Statement) -> Compiled:
         found = self._compiled.get(statement)
@@ -103,20 +129,15 @@ class SqliteDatabase:
 
     def _scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
         if not hasattr(self._scans_here, "connection"):
-            self._scans_here.connection = self._connect()
-        connection: sqlite3.Connection = self._scans_here.connection
+            self._scans_here.connection = connect(self.path)
+        connection: apsw.Connection = self._scans_here.connection
         deadline = time.monotonic() + _SCAN_SECONDS
         connection.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
         try:
             return connection.execute(sql, values).fetchall()
-        except sqlite3.OperationalError as error:
-            if "interrupted" in str(error):
-                message = "The list took too long; narrow the filters or sort by id"
-                raise Unavailable(message) from None
-            raise
-
-    def _connect(self) -> sqlite3.Connection:
-        return connect(self.path)
+        except apsw.InterruptError:
+            message = "The list took too long; narrow the filters or sort by id"
+            raise Unavailable(message) from None
 
     async def _run_groups(self) -> None:
         try:
@@ -136,16 +157,17 @@ class SqliteDatabase:
                 self._run_one(group[-1])
             changed = any(each.failure is None for each in group)
             await self._on_disk_thread("COMMIT" if changed else "ROLLBACK")
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             _log.exception("a group of writes was rolled back")
             self._give_up(group, error)
             return
         for each in group:
             each.settle()
-        if self._checkpoints.wake():
+        if self._checkpoints.overdue:
+            self._checkpoints.overdue = False
             await self._on_disk_thread("PRAGMA wal_checkpoint(RESTART)", wait_ms=_BUSY_MS)
 
-    def _give_up(self, group: list["_Pending"], error: sqlite3.Error) -> None:
+    def _give_up(self, group: list["_Pending"], error: apsw.Error) -> None:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
         if not group:  # not even begun: whoever waits would meet the same
@@ -159,16 +181,16 @@ class SqliteDatabase:
         """IMMEDIATE: a transaction that turns from reading to writing can fail without waiting its turn."""
         try:
             self._writer.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
+        except apsw.BusyError:
             await self._on_disk_thread("BEGIN IMMEDIATE", wait_ms=_BUSY_MS)
 
     async def _on_disk_thread(self, sql: str, wait_ms: int = 0) -> None:
         def run() -> None:
-            if wait_ms:
-                self._writer.execute(f"PRAGMA busy_timeout = {wait_ms}")
-            self._writer.execute(sql)
-            if wait_ms:
-                self._writer.execute("PRAGMA busy_timeout = 0")
+            self._writer.set_busy_timeout(wait_ms)
+            try:
+                self._writer.execute(sql).fetchall()
+            finally:
+                self._writer.set_busy_timeout(0)
 
         await asyncio.get_running_loop().run_in_executor(self._disk, run)
 
@@ -203,13 +225,25 @@ class _Pending:
             self._done.set_exception(self.failure)
 
 
-def connect(path: str) -> sqlite3.Connection:
-    """A connection as every process of tradepost uses it: no implicit transactions, durable commits."""
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
+def connect(path: str) -> apsw.Connection:
+    """A connection as every process of tradepost uses it."""
+    try:
+        connection = apsw.Connection(path, statementcachesize=512)
+    except apsw.CantOpenError as error:
+        message = f"SQLite cannot open {path}: {error}"
+        raise Unavailable(message) from None
+    connection.set_busy_timeout(_BUSY_MS)
     for pragma in _PRAGMAS:
-        connection.execute(pragma)
+        connection.execute(pragma).fetchall()
     return connection
+
+
+def _schema_version(connection: apsw.Connection) -> str | None:
+    try:
+        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    except apsw.SQLError:
+        return None
+    return str(found[0]) if found else None
 
 
 def _without_waiting(work: Awaitable[Any]) -> Any:
@@ -228,7 +262,7 @@ class SqliteReading:
 
     __slots__ = ("_connection", "_database", "nanoseconds", "statements")
 
-    def __init__(self, database: SqliteDatabase, connection: sqlite3.Connection) -> None:
+    def __init__(self, database: SqliteDatabase, connection: apsw.Connection) -> None:
         self._database = database
         self._connection = connection
         self.statements = 0
@@ -272,70 +306,57 @@ class SqliteWriting(SqliteReading):
         began = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
         try:
-            changed = self._connection.execute(sql, bind(given)).rowcount
-        except sqlite3.IntegrityError as error:
+            self._connection.execute(sql, bind(given))
+        except apsw.ConstraintError as error:
             raise _violation(error) from error
         self._count(began)
-        return changed
+        return self._connection.changes()
 
     async def many(self, statement: Statement, sets: Iterable[Mapping[str, Any]]) -> None:
         began = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
         try:
             self._connection.executemany(sql, [bind(given) for given in sets])
-        except sqlite3.IntegrityError as error:
+        except apsw.ConstraintError as error:
             raise _violation(error) from error
         self._count(began)
 
 
-def _violation(error: sqlite3.IntegrityError) -> Exception:
+def _violation(error: apsw.ConstraintError) -> Exception:
     unique = _UNIQUE.search(str(error))
     return UniqueViolation(unique[1], unique[2]) if unique else error
 
 
 class Checkpoints:
-    """Moves the write-ahead log into the file, in a thread of its own so that no writer waits for it.
-
-    How long the log is stands in the header of its index (sqlite.org/walformat.html, 2.3): the last valid
-    frame at byte 16, the frames moved already at byte 96.
-    """
-
-    _DUE = 1_000  # frames
-    _OVERDUE = (
-        16_000  # the log only starts over when a writer finds it all moved; under load that needs a push
-    )
+    """Moves the write-ahead log into the file, in a thread of its own so that no writer waits for it."""
 
     def __init__(self, path: str) -> None:
-        self._index = Path(f"{path}-shm")
+        self.overdue = False
         self._path = path
         self._wanted = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="tradepost-checkpoint", daemon=True)
         self._thread.start()
 
-    def wake(self) -> bool:
-        """Asks for a checkpoint if one is due; True if the log is so long that the writer must help."""
-        frames, moved = self._length()
-        if frames - moved > self._DUE:
+    def note(self, connection: apsw.Connection, database: str, pages: int) -> int:
+        """SQLite's hook after each commit: how long the log is now."""
+        del connection, database
+        if pages > _CHECKPOINT_DUE:
             self._wanted.set()
-        return frames > self._OVERDUE
+        self.overdue = pages > _CHECKPOINT_OVERDUE
+        return apsw.SQLITE_OK
 
     def stop(self) -> None:
         self._stopping = True
         self._wanted.set()
         self._thread.join()
 
-    def _length(self) -> tuple[int, int]:
-        with self._index.open("rb") as index:
-            header = index.read(100)
-        return int.from_bytes(header[16:20], sys.byteorder), int.from_bytes(header[96:100], sys.byteorder)
-
     def _run(self) -> None:
         connection = connect(self._path)
         while self._wanted.wait() and not self._stopping:
             self._wanted.clear()
             try:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            except sqlite3.Error:
+                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            except apsw.Error:
                 _log.exception("a checkpoint failed; the next one will take its pages along")
         connection.close()

@@ -1,0 +1,41 @@
+"""All users and all products, page by page; of the deleted ones those that orders still name."""
+
+from sqlalchemy import bindparam, exists, or_, select
+
+from tradepost.storage.statement import Statement
+from tradepost.storage.tables import BIG, line_items, orders, products, users
+
+_u, _p = users.c, products.c
+
+USERS = Statement(
+    "a page of users, with the deleted ones whose orders remain",
+    select(_u.id, _u.name, _u.email, _u.status, _u.created_at, _u.deleted_at)
+    .where(
+        _u.id > bindparam("after_id"),
+        or_(_u.deleted_at.is_(None), exists().where(orders.c.user_id == _u.id)),
+    )
+    .order_by(_u.id)
+    .limit(bindparam("limit", type_=BIG)),
+)
+
+PRODUCTS = Statement(
+    "a page of products, with the deleted ones that orders hold",
+    select(
+        _p.id,
+        _p.sku,
+        _p.name,
+        _p.description,
+        _p.price,
+        _p.currency,
+        _p.stock,
+        _p.status,
+        _p.created_at,
+        _p.deleted_at,
+    )
+    .where(
+        _p.id > bindparam("after_id"),
+        or_(_p.deleted_at.is_(None), exists().where(line_items.c.product_id == _p.id)),
+    )
+    .order_by(_p.id)
+    .limit(bindparam("limit", type_=BIG)),
+)

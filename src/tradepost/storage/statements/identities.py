@@ -1,0 +1,52 @@
+"""Which of many entities are there already, and what orders need to know of those they name."""
+
+from sqlalchemy import Select, select
+
+from tradepost.domain.address import Address
+from tradepost.domain.order import Order
+from tradepost.domain.product import Product
+from tradepost.domain.record import Record
+from tradepost.domain.user import User
+from tradepost.storage.plain import plain
+from tradepost.storage.statement import Statement, among
+from tradepost.storage.tables import addresses, products, table, users
+
+_p = products.c
+_priced: Select[tuple[str, str, str, int, str]] = select(_p.id, _p.sku, _p.name, _p.price, _p.currency)
+
+USERS_BY_EMAIL = Statement(
+    "the users with these emails",
+    select(users.c.email_key, users.c.id).where(
+        users.c.deleted_at.is_(None), among(users.c.email_key, "names")
+    ),
+)
+
+PRODUCTS_BY_SKU = Statement(
+    "the skus of these that products have",
+    select(_p.sku).where(_p.deleted_at.is_(None), among(_p.sku, "names")),
+)
+
+PRICED_BY_SKU = Statement(
+    "the products with these skus, as lines need them",
+    _priced.where(_p.deleted_at.is_(None), among(_p.sku, "names")),
+)
+
+PRICED_BY_ID = Statement(
+    "the products with these ids, deleted ones too, as lines of the past need them",
+    _priced.where(among(_p.id, "ids")),
+)
+
+ADDRESSES = Statement(
+    "the addresses with these ids", select(*plain(Address).columns).where(among(addresses.c.id, "ids"))
+)
+
+
+def _by_id(record: type[Record]) -> Statement:
+    """Deleted ones count: their ids stay taken."""
+    column = table(record).c.id
+    return Statement(
+        f"the ids of these that {record.plural} have", select(column).where(among(column, "ids"))
+    )
+
+
+BY_ID: dict[type[Record], Statement] = {record: _by_id(record) for record in (User, Product, Order)}
