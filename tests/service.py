@@ -48,7 +48,7 @@ class Service:
         found = settings.load({}, **{"database_url": database_url, "rate_limit": "100000/second", **given})
         self.engine = database_url.partition(":")[0]
         self.database_url = database_url
-        self.lines: list[str] = []
+        self.lines: list[bytes] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -117,6 +117,14 @@ class Service:
         reply = self.post(path, body, **headers)
         assert reply.status == 201, reply
         return reply.json
+
+    def rows(self, sql: str) -> list[Any]:
+        """What the database itself holds."""
+
+        async def work(tx: Writing) -> list[Any]:
+            return list(await tx.rows(Statement("what a test looks at", text(sql))))
+
+        return self.run(self.app.rest.performer.database.write(work))
 
     async def _execute(self, clause: ClauseElement) -> None:
         async def work(tx: Writing) -> None:

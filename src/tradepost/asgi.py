@@ -18,7 +18,7 @@ from tradepost.http.request import Disconnected, Receive, Request, Scope, Send
 from tradepost.logs import Line, RequestLog, now_text
 from tradepost.metrics import Metrics
 from tradepost.problems import Internal, Problem
-from tradepost.rest.routes import Rest, rate_headers
+from tradepost.rest.surface import Rest, rate_headers
 
 _log = logging.getLogger("tradepost.asgi")
 
@@ -46,31 +46,27 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._http(scope, receive, send)
+            request = Request(scope, receive)
+            request.id = self._request_id(request)
+            try:
+                answer = await self._answer(request)
+            except Disconnected:
+                return
+            took = time.perf_counter_ns() - request.started
+            headers = self._headers(request, answer, took)
+            await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+            body = b"" if request.method == "HEAD" else answer.body
+            await send({"type": "http.response.body", "body": body})
+            self._note(request, answer, took)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive, self._request_id(scope))
-        try:
-            answer = await self._answer(request)
-        except Disconnected:
-            return
-        took = time.perf_counter_ns() - request.started
-        headers = self._headers(request, answer, took)
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        body = b"" if request.method == "HEAD" else answer.body
-        await send({"type": "http.response.body", "body": body})
-        self._note(request, answer, took)
-
     async def _answer(self, request: Request) -> Answer:
         try:
             page = self.pages.get(request.path)
-            if page is not None:
-                return await page(request)
-            return await self.rest.answer(request)
+            return await (page(request) if page is not None else self.rest.answer(request))
         except Problem as problem:
             return self._problem(problem, request)
         except Disconnected:
@@ -86,7 +82,7 @@ class Application:
     def _headers(self, request: Request, answer: Answer, took: int) -> list[tuple[bytes, bytes]]:
         headers = [
             *answer.headers,
-            *request.version_headers,
+            *request.more_headers,
             (b"x-request-id", request.id.encode()),
             (b"server-timing", b"db;dur=%.2f, total;dur=%.2f" % (request.nanoseconds / 1e6, took / 1e6)),
         ]
@@ -117,12 +113,11 @@ class Application:
             )
         )
 
-    def _request_id(self, scope: Scope) -> str:
+    def _request_id(self, request: Request) -> str:
         """The caller's own id if it sent a sane one, else one of ours."""
-        for name, value in scope["headers"]:
-            if name == b"x-request-id" and _REQUEST_ID.fullmatch(value):
-                given: str = value.decode()
-                return given
+        given = request.headers.get(b"x-request-id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given.decode()
         return f"{self._process}-{next(self._numbers):x}"
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

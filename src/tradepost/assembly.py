@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 from urllib.parse import unquote
 
@@ -17,7 +18,7 @@ from tradepost.metrics import Metrics
 from tradepost.perform import Performer
 from tradepost.problems import Unavailable
 from tradepost.resource import Resource
-from tradepost.rest.routes import Rest
+from tradepost.rest.surface import Rest
 from tradepost.settings import Settings
 from tradepost.storage.database import Database
 from tradepost.storage.migrations import head
@@ -81,12 +82,16 @@ def assemble(
         resources, lifecycle, performer(found, store, clock, resources), doorkeeper, limits, found.base_url
     )
     housekeeping = Housekeeping(store, clock, metrics, found.retention_days)
+    log = logs.RequestLog(found.log[0])
     background: list[asyncio.Task[None]] = []
 
     async def startup() -> None:
         await store.start()
         await check_schema(store)
         background.append(asyncio.create_task(housekeeping.run()))
+        # What is alive now lives as long as the process; the collector need not look at it again.
+        gc.collect()
+        gc.freeze()
 
     async def shutdown() -> None:
         for task in background:
@@ -95,12 +100,13 @@ def assemble(
                 await task
         await doorkeeper.finish()
         await store.stop()
+        log.flush()
 
     return Application(
         rest=rest,
         pages=Documents(rest, store, metrics, found.event_prefix).pages(),
         limits=limits,
-        log=logs.RequestLog(found.log[0]),
+        log=log,
         metrics=metrics,
         startup=startup,
         shutdown=shutdown,

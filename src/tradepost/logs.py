@@ -1,7 +1,6 @@
 """Logs: one line an occurrence, as text or JSON, on standard error.
 
-The canonical line of a request does not go through `logging`: it is encoded at once and written with the
-others of the same turn of the event loop.
+The canonical line of a request does not go through `logging`: it is written with the others of its moment.
 """
 
 import asyncio
@@ -16,6 +15,7 @@ import msgspec
 from tradepost.clock import instant
 
 _encode = msgspec.json.Encoder().encode
+_MOMENT_SECONDS = 0.02
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
@@ -74,43 +74,49 @@ class Line(msgspec.Struct):
 
 
 class RequestLog:
-    """Writes the canonical lines, those of one turn of the loop together."""
+    """Writes the canonical lines, those of a moment together: a write for each costs as much as a read."""
 
-    def __init__(self, form: str, write: Callable[[str], object] | None = None) -> None:
-        self._form: Callable[[Line], str] = _json_line if form == "json" else _text_line
-        self._write = write or sys.stderr.write
+    def __init__(self, form: str, write: Callable[[bytes], object] | None = None) -> None:
+        self._form: Callable[[Line], bytes] = _json_line if form == "json" else _text_line
+        self._write = write or _write_out
         self._lines: list[Line] = []
 
     def add(self, line: Line) -> None:
-        """Takes a line; it is written before the loop waits again."""
+        """Takes a line; it is written a moment later."""
         if not self._lines:
-            asyncio.get_running_loop().call_soon(self.flush)
+            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self.flush)
         self._lines.append(line)
 
     def flush(self) -> None:
         """Writes what is waiting."""
         lines, self._lines = self._lines, []
-        self._write("".join([self._form(line) for line in lines]))
+        if lines:
+            self._write(b"".join([self._form(line) for line in lines]))
 
 
 def now_text() -> str:
-    """The present instant; made once a millisecond, however many lines ask."""
-    ms = time.time_ns() // 1_000_000
-    if ms != _now[0]:
-        _now[0], _now[1] = ms, instant(ms)
-    return str(_now[1])
+    """The present instant; its seconds are made once a second, however many lines ask."""
+    seconds, ms = divmod(time.time_ns() // 1_000_000, 1000)
+    if seconds != _second[0]:
+        _second[0], _second[1] = seconds, instant(seconds * 1000)[:-4]
+    return f"{_second[1]}{ms:03}Z"
 
 
-_now: list[Any] = [0, ""]
+_second: list[Any] = [0, ""]
 
 
-def _json_line(line: Line) -> str:
-    return _encode(line).decode() + "\n"
+def _write_out(lines: bytes) -> None:
+    sys.stderr.buffer.write(lines)
+    sys.stderr.buffer.flush()
 
 
-def _text_line(line: Line) -> str:
+def _json_line(line: Line) -> bytes:
+    return _encode(line) + b"\n"
+
+
+def _text_line(line: Line) -> bytes:
     return (
         f"{line.time} {line.level} {line.method} {line.path} {line.status} {line.ms:.1f}ms"
         f" db={line.db_ms:.1f}ms/{line.statements} {line.bytes}B key={line.key} {line.client}"
         f" {line.request_id}\n"
-    )
+    ).encode()

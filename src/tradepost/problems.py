@@ -21,6 +21,12 @@ from typing import ClassVar
 Path = tuple[str | int, ...]
 
 
+class Outside(str):
+    """A name as the client wrote it, which is not one of ours."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class MemberError:
     """One bad member: where it is (`("line_items", 0, "quantity")`), what to do, and a stable code."""
@@ -153,6 +159,14 @@ class Invalid(Problem):
 
     kind = "invalid"
     title = "Members of the body are not valid"
+
+    @classmethod
+    def of(cls, errors: Sequence[MemberError], **facts: object) -> "Invalid":
+        """All that is wrong, in one problem."""
+        detail = errors[0].message if len(errors) == 1 else f"{len(errors)} members are not valid"
+        if len(errors) == 1 and errors[0].path:
+            detail = f"{errors[0].path[-1]} {detail}"
+        return cls(detail, errors, **facts)
 
 
 class IdempotencyKeyReused(Invalid):

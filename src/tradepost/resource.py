@@ -9,6 +9,7 @@ from tradepost.actions.change import Change, Rows
 from tradepost.actions.plain import Refusals
 from tradepost.domain.input import Values
 from tradepost.domain.record import BelongsTo, Record, member
+from tradepost.problems import MemberError
 from tradepost.storage.database import Row
 
 ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -29,6 +30,9 @@ class Actions(Protocol):
     @property
     def reveals(self) -> Mapping[str, str]:
         """Secrets that stand beside the record in the answer that made it, and what each is."""
+
+    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
+        """What of `values` breaks a rule, as far as they could be read; `current` is what they replace."""
 
     async def create(self, change: Change, values: Values) -> Rows:
         """Adds one."""

@@ -21,6 +21,7 @@ from tradepost.settings import Settings
 
 _MAX_HEAD = 32 * 1024
 _MAX_FIELDS = 100
+_TOO_LARGE = f"The head is larger than {_MAX_HEAD} bytes or {_MAX_FIELDS} fields"
 _KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common load balancers, so that they close first
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (an address somebody may choose to listen on)
 _REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
@@ -40,7 +41,8 @@ class Hardened(HttpToolsProtocol):
     """uvicorn's protocol with bounds on the head."""
 
     config: "_Config"
-    _size = 0
+    _head_bytes = 0  # of the present head, in the pieces before the present one
+    _piece = 0
     _in_head = True
     _deadline: asyncio.TimerHandle | None = None
 
@@ -53,39 +55,39 @@ class Hardened(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._piece = len(data)
         super().data_received(data)
-        # A head usually arrives whole; only one that does not needs a deadline.
-        if self._in_head and self._deadline is None and not self.transport.is_closing():
-            self._arm()
+        # A head usually arrives whole; only one that does not is counted and given a deadline.
+        if self._in_head and not self.transport.is_closing():
+            self._head_bytes += self._piece
+            if self._head_bytes > _MAX_HEAD:
+                self._write(431, _TOO_LARGE)
+            elif self._deadline is None:
+                self._arm()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._size, self._in_head = 0, True
-
-    def on_url(self, url: bytes) -> None:
-        super().on_url(url)
-        self._grow(len(url))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)
-        self._grow(len(name) + len(value))
+        self._head_bytes, self._in_head = 0, True
 
     def on_headers_complete(self) -> None:
-        hosts = sum(name == b"host" for name, _ in self.headers)
-        if hosts > 1 or (hosts == 0 and self.parser.get_http_version() != "1.0"):
-            self._refuse(400, "A request names exactly one Host")
         self._in_head = False
         self._disarm()
+        if len(self.headers) > _MAX_FIELDS or self._is_large():
+            self._refuse(431, _TOO_LARGE)
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts != 1 and (hosts or self.parser.get_http_version() != "1.0"):
+            self._refuse(400, "A request names exactly one Host")
         super().on_headers_complete()
+
+    def _is_large(self) -> bool:
+        """Whether the head is too large: it is no larger than the pieces it came in."""
+        if self._head_bytes + self._piece <= _MAX_HEAD:
+            return False
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > _MAX_HEAD
 
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
             self._write(400, msg)
-
-    def _grow(self, more: int) -> None:
-        self._size += more
-        if self._size > _MAX_HEAD or len(self.headers) > _MAX_FIELDS:
-            self._refuse(431, f"The head is larger than {_MAX_HEAD} bytes or {_MAX_FIELDS} fields")
 
     def _refuse(self, status: int, detail: str) -> None:
         self._write(status, detail)

@@ -11,6 +11,7 @@ import logging
 import secrets
 import string
 import time
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 import msgspec
@@ -60,8 +61,8 @@ class Doorkeeper:
         self._touched: dict[str, int] = {}
         self._touching: set[asyncio.Task[None]] = set()
 
-    async def caller(self, authorization: bytes | None) -> Caller:
-        """Who sends this header; raises `Unauthenticated`."""
+    def caller(self, authorization: bytes | None) -> Caller | Awaitable[Caller]:
+        """Who sends this header: at once if remembered, else to be awaited; raises `Unauthenticated`."""
         if authorization is None:
             message = "The request carries no API key"
             raise Unauthenticated(message, challenge=_MISSING)
@@ -69,15 +70,18 @@ class Doorkeeper:
         remembered = self._remembered.get(digest)
         if remembered is not None and remembered[0] > time.monotonic():
             return remembered[1]
+        return self._learn(authorization, digest)
+
+    async def finish(self) -> None:
+        """Waits for the notes of use that are still being written."""
+        await asyncio.gather(*self._touching)
+
+    async def _learn(self, authorization: bytes, digest: bytes) -> Caller:
         caller = await self._look_up(authorization)
         if len(self._remembered) >= _REMEMBERED_KEYS:
             self._remembered.clear()
         self._remembered[digest] = (time.monotonic() + _REMEMBERED_SECONDS, caller)
         return caller
-
-    async def finish(self) -> None:
-        """Waits for the notes of use that are still being written."""
-        await asyncio.gather(*self._touching)
 
     async def _look_up(self, authorization: bytes) -> Caller:
         scheme, _, token = authorization.partition(b" ")

@@ -8,6 +8,7 @@ import logging
 import math
 import re
 import time
+from collections.abc import Awaitable
 from typing import Any, NamedTuple, Protocol
 
 _log = logging.getLogger("tradepost.access")
@@ -46,8 +47,8 @@ class RateLimits(Protocol):
 
     limit: Limit
 
-    async def take(self, who: str, cost: float = 1) -> Verdict:
-        """Draws `cost`; nothing is drawn from a bucket that holds less."""
+    def take(self, who: str, cost: float = 1) -> Verdict | Awaitable[Verdict]:
+        """Draws `cost`, at once or to be awaited; nothing is drawn from a bucket that holds less."""
 
     async def give_back(self, who: str, cost: float = 1) -> None:
         """Undoes a draw, for an answer that is free."""
@@ -61,7 +62,8 @@ class InProcess:
         self._rate = limit.requests / limit.seconds
         self._buckets: dict[str, list[float]] = {}
 
-    async def take(self, who: str, cost: float = 1) -> Verdict:
+    def take(self, who: str, cost: float = 1) -> Verdict:
+        """See `RateLimits`."""
         now = time.monotonic()
         bucket = self._buckets.get(who)
         if bucket is None:
@@ -125,7 +127,7 @@ class Shared:
     async def take(self, who: str, cost: float = 1) -> Verdict:
         drawn = await self._drawn(who, cost)
         if drawn is None:
-            return await self._own.take(who, cost)
+            return self._own.take(who, cost)
         allowed, held = bool(drawn[0]), float(drawn[1])
         missing = self.limit.requests - held if allowed else cost - held
         return Verdict(allowed, int(held), math.ceil(missing / self._rate))

@@ -12,7 +12,7 @@ from tradepost.clock import instant, parse_instant
 from tradepost.domain.api_key import ApiKey
 from tradepost.domain.input import Values
 from tradepost.domain.scope import granted
-from tradepost.problems import invalid
+from tradepost.problems import MemberError
 from tradepost.storage.database import Row
 from tradepost.storage.statements import api_keys
 
@@ -25,11 +25,14 @@ class ApiKeys(Plain):
     def __init__(self) -> None:
         super().__init__(ApiKey)
 
+    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
+        return [*await super().judge(change, values, current), *_expiry_errors(values, change.now_ms)]
+
     async def create(self, change: Change, values: Values) -> Rows:
         """Makes a key; it is revealed once, in the answer to this."""
         for scope in sorted(granted(values["scopes"]) - change.caller.scopes):
             change.caller.require(scope)
-        await self._check_parents(change, values)
+        await self._refuse(change, values, None)
         made = new_key()
         row = await change.add(
             ApiKey,
@@ -38,7 +41,7 @@ class ApiKeys(Plain):
                 "name": values["name"],
                 "scopes": msgspec.json.encode(values["scopes"]).decode(),
                 "user_id": values["user_id"],
-                "expires_at": _future(values["expires_at"], change.now_ms),
+                "expires_at": values["expires_at"] and instant(parse_instant(values["expires_at"])),
                 "prefix": made.prefix,
                 "created_at": change.now,
                 "hash": made.hash,
@@ -52,13 +55,12 @@ class ApiKeys(Plain):
         await change.tx.run(api_keys.REVOKE, key_id=current[0], now=change.now)
 
 
-def _future(expires_at: str | None, now: int) -> str | None:
+def _expiry_errors(values: Values, now: int) -> list[MemberError]:
+    expires_at = values.get("expires_at")
     if expires_at is None:
-        return None
+        return []
     try:
-        at = parse_instant(expires_at)
+        past = parse_instant(expires_at) <= now
     except ValueError as error:
-        raise invalid(("expires_at",), str(error), "invalid") from None
-    if at <= now:
-        raise invalid(("expires_at",), "is in the past", "out_of_range")
-    return instant(at)
+        return [MemberError(("expires_at",), str(error), "invalid")]
+    return [MemberError(("expires_at",), "is in the past", "out_of_range")] if past else []

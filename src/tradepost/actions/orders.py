@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
@@ -16,7 +17,7 @@ from tradepost.domain.line_item import LineItem
 from tradepost.domain.money import MAX_TOTAL
 from tradepost.domain.order import Order, is_final, moves, quantities
 from tradepost.domain.record import members
-from tradepost.problems import Final, Invalid, MemberError, Path, invalid
+from tradepost.problems import Final, Invalid, MemberError, Path
 from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
 from tradepost.storage.statements import orders, users
@@ -38,43 +39,35 @@ class Orders(Plain):
     def events(self) -> tuple[str, ...]:
         return ("order.placed", "order.updated", "order.fulfilled", "order.cancelled", "order.deleted")
 
+    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
+        draft = await (
+            _judge_new(change, values) if current is None else _judge_change(change, current, values)
+        )
+        return draft.errors
+
     async def create(self, change: Change, values: Values) -> Rows:
         """Places an order at today's prices and takes its stock."""
-        errors = await _user_errors(change, values["user_id"])
-        if values["status"] != "PENDING":
-            errors.append(MemberError(("status",), "of a new order is PENDING", "invalid_transition"))
-        address, wrong = await _address(change, values)
-        errors += wrong
-        lines = values["line_items"]
-        held = await stock.hold(change, (line.product_id for line in lines))
-        errors += unorderable(held, [(("line_items", i), line.product_id) for i, line in enumerate(lines)])
-        errors += _shortages(held, lines, Counter())
-        if errors:
-            raise Invalid(_summary(errors), errors)
-        return await _place(change, values, address, held)
+        draft = await _judge_new(change, values)
+        if draft.errors:
+            raise Invalid.of(draft.errors)
+        return await _place(change, values, draft)
 
     async def replace(self, change: Change, current: Row, values: Values) -> Rows:
-        """Makes an order say `values`: its lines, its address, and its status, in that order."""
+        """Makes an order say `values`: its lines, its address, and its status."""
+        draft = await _judge_change(change, current, values)
+        if draft.errors:
+            raise Invalid.of(draft.errors)
         order = dict(zip(_ORDERS.names, current, strict=True))
-        if values["user_id"] != order["user_id"]:
-            raise invalid(("user_id",), "cannot change", "immutable")
-        old_lines = await change.tx.rows(orders.LINES, order_id=order["id"])
-        changed = _Lines(order["id"], old_lines, values["line_items"])
-        readdressed = values["shipping_address_id"] != order["shipping_address_id"]
-        _check_moves(
-            order["status"], values["status"], touched=changed.differ or readdressed, changed=changed.differ
-        )
         after = dict(order)
-        if readdressed:
-            address, errors = await _address(change, values)
-            if errors:
-                raise Invalid(_summary(errors), errors)
-            after |= {"shipping_address_id": values["shipping_address_id"], "shipping_address": address}
-        lines = await changed.apply(change, after) if changed.differ else old_lines
+        if draft.readdressed:
+            after |= {"shipping_address_id": values["shipping_address_id"], "shipping_address": draft.address}
+        lines = draft.lines.kept_rows
+        if draft.lines.differ:
+            lines = await draft.lines.apply(change, draft.held, after)
         after["status"] = values["status"]
         if after["status"] == "CANCELLED" and order["status"] != "CANCELLED":
             await _give_back(change, lines)
-        return await _store(change, order, after, lines, updated=changed.differ or readdressed)
+        return await _store(change, order, after, lines, updated=draft.lines.differ or draft.readdressed)
 
     async def delete(self, change: Change, current: Row) -> None:
         """Removes an order; a pending one gives back its stock, a fulfilled one stays."""
@@ -90,9 +83,13 @@ class Orders(Plain):
 
 
 class _Lines:
-    """The lines an order has and is to have. One that names a line of the order keeps it as it was."""
+    """The lines an order has and is to have. One that names a line of the order keeps it as it was.
 
-    def __init__(self, order_id: str, old: Sequence[Row], given: Sequence[Any]) -> None:
+    What could not be read of a line is None.
+    """
+
+    def __init__(self, order_id: str, old: Rows, given: Sequence[Any]) -> None:
+        self.kept_rows = old
         self._order_id = order_id
         self._old = {row[0]: dict(zip(_LINES.names, row, strict=True)) for row in old}
         self._given = given
@@ -102,33 +99,46 @@ class _Lines:
             kept is None or kept["quantity"] != line.quantity
             for kept, line in zip(self._kept, given, strict=True)
         )
+        self.before = Counter(
+            quantities((line["product_id"], line["quantity"]) for line in self._old.values())
+        )
+        self.after = quantities((line.product_id, line.quantity or 0) for line in given if line.product_id)
 
     def _keeps(self, line: Any) -> dict[str, Any] | None:
         kept = self._old.get(line.id) if isinstance(line.id, str) else None
         return kept if kept is not None and kept["product_id"] == line.product_id else None
 
-    async def apply(self, change: Change, order: dict[str, Any]) -> Rows:
-        """Changes the lines and the stock, sets the order's total; the new lines in their order."""
-        before = Counter(quantities((line["product_id"], line["quantity"]) for line in self._old.values()))
-        after = quantities((line.product_id, line.quantity) for line in self._given)
-        held = await stock.hold(change, {*before, *after})
+    def errors(self, held: dict[str, Held], currency: str | None) -> list[MemberError]:
+        """What is wrong with the lines that are to be."""
         new = [
             (("line_items", i), line.product_id)
             for i, line in enumerate(self._given)
-            if self._kept[i] is None
+            if line.product_id and self._kept[i] is None
         ]
-        errors = (
-            self._twice() + unorderable(held, new, order["currency"]) + _shortages(held, self._given, before)
-        )
-        if errors:
-            raise Invalid(_summary(errors), errors)
+        return [
+            *self._twice(),
+            *unorderable(held, new, currency),
+            *_shortages(held, self._given, self.before),
+            *self._unpayable(held),
+        ]
+
+    async def apply(self, change: Change, held: dict[str, Held], order: dict[str, Any]) -> Rows:
+        """Changes the lines and the stock, sets the order's total; the new lines in their order."""
+        products = {*self.before, *self.after}
         await stock.move(
-            change, held, {each: after.get(each, 0) - before[each] for each in {*before, *after}}
+            change, held, {each: self.after.get(each, 0) - self.before[each] for each in products}
         )
         lines = [self._line(change, held, i, order) for i in range(len(self._given))]
-        order["total"] = checked_total(line["total"] for line in lines)
+        order["total"] = sum(line["total"] for line in lines)
         await self._store(change, lines)
         return sorted(tuple(line[name] for name in _LINES.names) for line in lines)
+
+    def _unpayable(self, held: dict[str, Held]) -> list[MemberError]:
+        return beyond_total(
+            (held[line.product_id].price if kept is None else kept["unit_price"]) * (line.quantity or 0)
+            for kept, line in zip(self._kept, self._given, strict=True)
+            if kept is not None or line.product_id in held
+        )
 
     def _twice(self) -> list[MemberError]:
         seen: set[str] = set()
@@ -157,10 +167,55 @@ class _Lines:
         for line in lines:
             old = self._old.get(line["id"])
             if old is not None and old != line:
-                await change.tx.run(
-                    _LINES.update, at_id=line["id"], **{f"new_{k}": v for k, v in line.items()}
-                )
+                new = {f"new_{name}": value for name, value in line.items()}
+                await change.tx.run(_LINES.update, at_id=line["id"], **new)
         await change.tx.many(_LINES.insert, [line for line in lines if line["id"] not in self._old])
+
+
+@dataclass
+class _Draft:
+    """An order as it is to be: what is wrong with that, and what was found in judging it."""
+
+    errors: list[MemberError]
+    lines: _Lines
+    held: dict[str, Held]
+    address: str | None
+    readdressed: bool = False
+
+
+async def _judge_new(change: Change, values: Values) -> _Draft:
+    """Judges an order that is to be placed, as far as its members could be read."""
+    errors = await _user_errors(change, values["user_id"]) if "user_id" in values else []
+    if values.get("status", "PENDING") != "PENDING":
+        errors.append(MemberError(("status",), "of a new order is PENDING", "invalid_transition"))
+    address, wrong = await _address(change, values)
+    lines = _Lines("", [], values.get("line_items", []))
+    held = await stock.hold(change, lines.after)
+    return _Draft([*errors, *wrong, *lines.errors(held, None)], lines, held, address)
+
+
+async def _judge_change(change: Change, current: Row, values: Values) -> _Draft:
+    """Judges what an order is to become, as far as its members could be read."""
+    order = dict(zip(_ORDERS.names, current, strict=True))
+    values = order | values
+    errors = []
+    if values["user_id"] != order["user_id"]:
+        errors.append(MemberError(("user_id",), "cannot change", "immutable"))
+    old = await change.tx.rows(orders.LINES, order_id=order["id"])
+    given = values["line_items"] if "line_items" in values else [_LINES.load(row) for row in old]
+    lines = _Lines(order["id"], old, given)
+    readdressed = values["shipping_address_id"] != order["shipping_address_id"]
+    errors += _move_errors(order["status"], values["status"], lines=lines.differ, readdressed=readdressed)
+    address, held = None, {}
+    if readdressed:
+        address, wrong = await _address(
+            change, order | {"shipping_address_id": values["shipping_address_id"]}
+        )
+        errors += wrong
+    if lines.differ and not is_final(order["status"]):
+        held = await stock.hold(change, {*lines.before, *lines.after})
+        errors += lines.errors(held, order["currency"])
+    return _Draft(errors, lines, held, address, readdressed)
 
 
 def new_line(change: Change, order_id: str, product: Held, quantity: int) -> dict[str, Any]:
@@ -210,12 +265,11 @@ def unorderable(
     return errors
 
 
-def checked_total(totals: Iterable[int]) -> int:
-    """The sum of line totals; raises `Invalid` beyond what a JSON number carries exactly."""
-    total = sum(totals)
-    if total > MAX_TOTAL:
-        raise invalid(("line_items",), "add up to more than an order can be", "out_of_range")
-    return total
+def beyond_total(totals: Iterable[int], at: str = "line_items") -> list[MemberError]:
+    """Line totals that add up to more than a JSON number carries exactly."""
+    if sum(totals) <= MAX_TOTAL:
+        return []
+    return [MemberError((at,), "makes the order's total larger than it can be", "out_of_range")]
 
 
 def shortage(held: Held, pieces: int, at: Path) -> MemberError | None:
@@ -234,7 +288,7 @@ def _shortages(held: dict[str, Held], lines: Sequence[Any], before: Counter[str]
     wanted: Counter[str] = Counter()
     errors = []
     for i, line in enumerate(lines):
-        wanted[line.product_id] += line.quantity
+        wanted[line.product_id] += line.quantity or 0
         product = held.get(line.product_id)
         if product is not None:
             short = shortage(product, wanted[line.product_id] - before[line.product_id], ("line_items", i))
@@ -242,15 +296,16 @@ def _shortages(held: dict[str, Held], lines: Sequence[Any], before: Counter[str]
     return errors
 
 
-def _check_moves(old: str, new: str, *, touched: bool, changed: bool) -> None:
+def _move_errors(old: str, new: str, *, lines: bool, readdressed: bool) -> list[MemberError]:
+    errors = []
     if new != old and new not in moves(old):
         allowed = " or ".join(sorted(moves(old))) or "nothing: it is final"
-        raise invalid(
-            ("status",), f"cannot go from {old} to {new}; it can go to {allowed}", "invalid_transition"
-        )
-    if touched and is_final(old):
-        at = "line_items" if changed else "shipping_address_id"
-        raise invalid((at,), f"cannot change: the order is {old}", "final")
+        message = f"cannot go from {old} to {new}; it can go to {allowed}"
+        errors.append(MemberError(("status",), message, "invalid_transition"))
+    if is_final(old):
+        touched = [name for name, is_ in (("line_items", lines), ("shipping_address_id", readdressed)) if is_]
+        errors += [MemberError((name,), f"cannot change: the order is {old}", "final") for name in touched]
+    return errors
 
 
 async def _user_errors(change: Change, user_id: str) -> list[MemberError]:
@@ -266,8 +321,8 @@ async def _user_errors(change: Change, user_id: str) -> list[MemberError]:
 
 async def _address(change: Change, values: Values) -> tuple[str | None, list[MemberError]]:
     """A snapshot of the address an order is sent to, as JSON."""
-    address_id = values["shipping_address_id"]
-    if address_id is None:
+    address_id = values.get("shipping_address_id")
+    if address_id is None or "user_id" not in values:
         return None, []
     row = await change.tx.row(plain(Address).get, id=address_id)
     address = plain(Address).load(row) if row is not None else None
@@ -277,20 +332,21 @@ async def _address(change: Change, values: Values) -> tuple[str | None, list[Mem
     return msgspec.json.encode(snapshot).decode(), []
 
 
-async def _place(change: Change, values: Values, address: str | None, held: dict[str, Held]) -> Rows:
+async def _place(change: Change, values: Values, draft: _Draft) -> Rows:
     order_id = change.new_id()
     lines = [
-        new_line(change, order_id, held[line.product_id], line.quantity) for line in values["line_items"]
+        new_line(change, order_id, draft.held[line.product_id], line.quantity)
+        for line in values["line_items"]
     ]
-    await stock.move(change, held, quantities((line["product_id"], line["quantity"]) for line in lines))
+    await stock.move(change, draft.held, draft.lines.after)
     order = {
         "id": order_id,
         "user_id": values["user_id"],
         "status": "PENDING",
         "currency": lines[0]["currency"],
-        "total": checked_total(line["total"] for line in lines),
+        "total": sum(line["total"] for line in lines),
         "shipping_address_id": values["shipping_address_id"],
-        "shipping_address": address,
+        "shipping_address": draft.address,
         "created_at": change.now,
         "updated_at": change.now,
         "version": 1,
@@ -324,7 +380,3 @@ async def _store(
 def _joined(order: dict[str, Any], lines: Iterable[Row]) -> Rows:
     head = tuple(order[name] for name in _ORDERS.names)
     return [head + line for line in lines]
-
-
-def _summary(errors: Sequence[MemberError]) -> str:
-    return "The order cannot be placed so" if len(errors) > 1 else errors[0].message

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from tradepost.actions.change import Change, Rows
 from tradepost.domain.input import Values
 from tradepost.domain.record import Mark, Record, members, parents
-from tradepost.problems import Invalid, MemberError, NotFound, Problem
+from tradepost.problems import Invalid, MemberError, Problem
 from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
 from tradepost.storage.tables import folded
@@ -39,9 +39,19 @@ class Plain:
             else ()
         )
 
+    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
+        """What of `values` breaks a rule, as far as they could be read; `current` is what they replace."""
+        del current
+        return [
+            MemberError((key.name,), f"names no {link.parent.kind}", "unknown")
+            for key, link in parents(self.record)
+            if values.get(key.name) is not None
+            and await change.tx.row(plain(link.parent).exists, id=values[key.name]) is None
+        ]
+
     async def create(self, change: Change, values: Values) -> Rows:
         """Adds a record. Raises `Invalid` if a parent it names is not there."""
-        await self._check_parents(change, values)
+        await self._refuse(change, values, None)
         new_id = change.new_id()
         dates = {"created_at": change.now, "updated_at": change.now}
         own = {name: value for name, value in (values | dates).items() if name in self.statements.table.c}
@@ -51,6 +61,7 @@ class Plain:
 
     async def replace(self, change: Change, current: Row, values: Values) -> Rows:
         """Makes the record say `values`; one that says so already stays as it is, version and all."""
+        await self._refuse(change, values, current)
         names = self.statements.names
         before = dict(zip(names, current, strict=True))
         after = before | {name: value for name, value in values.items() if name in before}
@@ -77,16 +88,10 @@ class Plain:
     def _derived(self, values: Values) -> dict[str, Any]:
         return {f"{name}_key": values[name].casefold() for name in self._folded}
 
-    async def _check_parents(self, change: Change, values: Values) -> None:
-        for key, link in parents(self.record):
-            parent_id = values.get(key.name)
-            if parent_id is None:
-                continue
-            if await change.tx.row(plain(link.parent).get, id=parent_id) is None:
-                message = f"names no {link.parent.kind}"
-                if key.read_only:
-                    raise NotFound(f"There is no {link.parent.kind} {parent_id}")
-                raise Invalid(f"{key.json_name} {message}", [MemberError((key.name,), message, "unknown")])
+    async def _refuse(self, change: Change, values: Values, current: Row | None) -> None:
+        errors = await self.judge(change, values, current)
+        if errors:
+            raise Invalid.of(errors)
 
 
 def column_of(record: type[Record], column: str) -> str:

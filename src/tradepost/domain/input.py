@@ -14,11 +14,12 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct
 from tradepost.domain.money import DECIMALS, MAX_PRICE, UNITS, NotMoney, to_units
 from tradepost.domain.order import MAX_LINES
 from tradepost.domain.record import Mark, Member, Record, embedded_child, members
-from tradepost.problems import Invalid, Malformed, MemberError, Path
+from tradepost.problems import Invalid, Malformed, MemberError, Outside, Path
 
 Values = dict[str, Any]
 
 _Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
+_MAX_DEPTH = 64
 _NUL = b"\\u0000"
 _AT = re.compile(r" - at `[^`]*`$")
 _CODES = (
@@ -83,9 +84,7 @@ class Input:
         values, errors = self._members(given, ())
         errors.extend(self._wrong(values))
         if errors:
-            count = "1 member is" if len(errors) == 1 else f"{len(errors)} members are"
-            message = f"{count} not valid"
-            raise Invalid(message, errors)
+            raise Invalid.of(errors, values=values)
         return values
 
     def _members(self, given: Mapping[str, Any], at: Path) -> tuple[Values, list[MemberError]]:
@@ -94,7 +93,7 @@ class Input:
         for outside, value in given.items():
             name = self._outside.get(outside)
             if name is None:
-                errors.append(MemberError((*at, outside), "is not a member; remove it", "unknown"))
+                errors.append(MemberError((*at, Outside(outside)), "is not a member; remove it", "unknown"))
             elif name == "line_items" and self.child:
                 values[name] = self.child.each(value, (*at, name), errors)
             elif name in self._types:
@@ -117,21 +116,22 @@ class Input:
             errors.append(MemberError(at, "contains a NUL character; remove it", "invalid"))
 
     def each(self, value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
-        """The children of a list, each judged by this input."""
+        """The children of a list, each judged by this input; what could not be read of one is None."""
         if not isinstance(value, list):
             errors.append(MemberError(at, f"Expected `array`, got `{_kind(value)}`", "type"))
             return []
         if not 1 <= len(value) <= MAX_LINES:
             errors.append(MemberError(at, f"has to hold 1 to {MAX_LINES} items", "length"))
             return []
-        found = []
+        found: list[Any] = []
         for index, item in enumerate(value):
             if isinstance(item, dict):
                 values, wrong = self._members(item, (*at, index))
                 errors.extend(wrong)
-                if not wrong:
-                    found.append(self.struct(**values, id=item.get("id", UNSET)))
+                absent = dict.fromkeys(self._required)
+                found.append(self.struct(**{"id": item.get("id", UNSET), **absent, **values}))
             else:
+                found.append(self.struct(**dict.fromkeys(self._required)))
                 errors.append(MemberError((*at, index), f"Expected `object`, got `{_kind(item)}`", "type"))
         return found
 
@@ -163,7 +163,23 @@ def parse_object(body: bytes) -> dict[str, Any]:
     if not isinstance(given, dict):
         message = f"The body has to be a JSON object, not {_kind(given)}"
         raise Malformed(message)
+    _check_depth(given)
     return given
+
+
+def _check_depth(given: Any) -> None:
+    """No body that makes sense is nested deeply; whatever walks one later may recurse."""
+    level: list[Any] = [given]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            below
+            for value in level
+            if isinstance(value, dict | list)
+            for below in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return
+    raise _unreadable(RecursionError())
 
 
 def names_of(record: type[Record]) -> dict[str, str]:

@@ -9,8 +9,9 @@ import xxhash
 
 from tradepost import problems
 from tradepost.access.idempotency import Answer
+from tradepost.domain.record import camel
 from tradepost.http.request import Request
-from tradepost.problems import MemberError, Path, Problem
+from tradepost.problems import MemberError, Outside, Path, Problem
 
 encode = msgspec.json.Encoder().encode
 
@@ -90,7 +91,7 @@ def _headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
 
 
 def _error(error: MemberError, names: Mapping[str, str]) -> dict[str, str]:
-    path = tuple(names.get(part, _camel(part)) if isinstance(part, str) else part for part in error.path)
+    path = tuple(_outside(part, names) for part in error.path)
     return {"field": field_text(path), "message": error.message, "pointer": pointer(path), "code": error.code}
 
 
@@ -106,6 +107,8 @@ def pointer(path: Path) -> str:
     return "#" + "".join(f"/{part}" for part in parts)
 
 
-def _camel(part: str) -> str:
-    head, *rest = part.split("_")
-    return head + "".join(word.title() for word in rest) if rest else part
+def _outside(part: str | int, names: Mapping[str, str]) -> str | int:
+    """A member's name in the version that was asked for; indexes and the client's own names stay."""
+    if isinstance(part, int | Outside):
+        return part
+    return names.get(part) or camel(part)

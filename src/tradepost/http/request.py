@@ -30,10 +30,13 @@ class Request:
 
     __slots__ = (
         "_receive",
+        "bucket",
         "caller",
         "headers",
         "id",
+        "known_parameters",
         "method",
+        "more_headers",
         "names",
         "nanoseconds",
         "path",
@@ -42,22 +45,23 @@ class Request:
         "started",
         "statements",
         "verdict",
-        "version_headers",
     )
 
-    def __init__(self, scope: Scope, receive: Receive, request_id: str) -> None:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
         self.started = time.perf_counter_ns()
         self.scope = scope
         self._receive = receive
-        self.id = request_id
+        self.id = ""
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers: dict[bytes, bytes] = _headers(scope["headers"])
         self.route = ""  # the shape of the path, for logs and metrics
         self.names: Mapping[str, str] = {}  # of the members, in the version that was asked for
         self.caller: Caller | None = None
+        self.bucket = ""  # whose rate it counts against
         self.verdict: Verdict | None = None
-        self.version_headers: list[tuple[bytes, bytes]] = []
+        self.more_headers: list[tuple[bytes, bytes]] = []  # that every answer to it carries
+        self.known_parameters: tuple[str, ...] = ()  # query parameters that were heeded on the way
         self.statements = 0
         self.nanoseconds = 0
 
@@ -108,6 +112,17 @@ class Request:
             raise Malformed(message)
         if any("\x00" in text for pair in pairs for text in pair):
             message = "A query parameter contains a NUL character"
+            raise Malformed(message)
+        return found
+
+    def check_query(self, *known: str) -> dict[str, str]:
+        """The query parameters, where only some are known; raises `Malformed` for another."""
+        if not self.scope["query_string"]:
+            return {}
+        found = self.query()
+        unknown = [name for name in found if name not in known and name not in self.known_parameters]
+        if unknown:
+            message = f"There is no query parameter {unknown[0]} here"
             raise Malformed(message)
         return found
 

@@ -4,7 +4,7 @@ import re
 
 from tradepost.problems import Malformed, PreconditionFailed
 
-_TAG = re.compile(rb'\s*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*(?:,|$)')
+_TAG = re.compile(rb'[\s,]*(W/)?"([\x21\x23-\x7e\x80-\xff]*)"\s*(?:,[\s,]*|$)')
 _CODING = re.compile(rb"(?:[-;+]|--)gzip$")
 
 

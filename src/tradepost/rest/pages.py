@@ -9,7 +9,7 @@ import binascii
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, cast
 from urllib.parse import quote, urlencode
@@ -52,15 +52,14 @@ class Asked:
     fixed: dict[str, Any] = field(default_factory=dict)
 
 
-def asked(
-    shape: Shape, parameters: dict[str, str], *, owner: str | None, under: tuple[str, str] | None
-) -> Asked:
+def asked(shape: Shape, request: Request, *, owner: str | None, under: tuple[str, str] | None) -> Asked:
     """Reads the query of a list; raises `Malformed` for whatever is unknown or out of place in it."""
+    parameters = request.query()
     if "cursor" in parameters and "offset" in parameters:
         message = "cursor and offset cannot be used together"
         raise Malformed(message)
     sort, descending = _sort(shape, parameters.get("sort"))
-    conditions, values = _conditions(shape, parameters)
+    conditions, values = _conditions(shape, parameters, (*PAGING, *request.known_parameters))
     if under is not None:
         conditions.append(Condition(under[0], "eq", "under"))
         values["under"] = under[1]
@@ -79,9 +78,7 @@ def asked(
             owned=owner is not None,
             embed=chosen is None or "line_items" in chosen,
         ),
-        limit=min(MAX_LIMIT, _integer(parameters, "limit", 1, _MAX_INTEGER))
-        if "limit" in parameters
-        else DEFAULT_LIMIT,
+        limit=_limit(parameters["limit"]) if "limit" in parameters else DEFAULT_LIMIT,
         values=values,
         parameters=parameters,
         offset=offset,
@@ -134,11 +131,13 @@ def _sort(shape: Shape, spelled: str | None) -> tuple[str, bool]:
     raise Malformed(message)
 
 
-def _conditions(shape: Shape, parameters: Mapping[str, str]) -> tuple[list[Condition], dict[str, Any]]:
+def _conditions(
+    shape: Shape, parameters: Mapping[str, str], known: tuple[str, ...]
+) -> tuple[list[Condition], dict[str, Any]]:
     conditions: list[Condition] = []
     values: dict[str, Any] = {}
     for name, text in parameters.items():
-        if name in PAGING:
+        if name in known:
             continue
         spelled = _FILTER.fullmatch(name)
         found = shape.members.get(spelled[1]) if spelled else None
@@ -200,12 +199,19 @@ def _amount(name: str, text: str) -> int:
     try:
         units = Decimal(text) * UNITS
         exact = units.is_finite() and units == units.to_integral_value() and abs(units) <= _MAX_INTEGER
-    except InvalidOperation:
+    except ArithmeticError:
         exact = False
     if not exact:
         message = f"{name} has to be an amount such as 19.99"
         raise Malformed(message)
     return int(units)
+
+
+def _limit(text: str) -> int:
+    """Above the maximum counts as the maximum."""
+    if text.isascii() and text.isdigit() and len(text.lstrip("0")) > len(str(MAX_LIMIT)):
+        return MAX_LIMIT
+    return min(MAX_LIMIT, _integer({"limit": text}, "limit", 1, _MAX_INTEGER))
 
 
 def _integer(parameters: Mapping[str, str], name: str, lowest: int, highest: int) -> int:
@@ -235,7 +241,7 @@ def _position(cursor: str, mark: str, shape: Shape, sort: str) -> dict[str, Any]
         int if any(each.name == sort and each.is_integer for each in shape.members.values()) else str
     )
     try:
-        raw = base64.urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4))
+        raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
         made_for, key, last_id = msgspec.json.decode(raw, type=tuple[str, key_type, str])
     except (ValueError, binascii.Error, msgspec.DecodeError):
         message = "cursor is not one that was given out"
@@ -243,7 +249,7 @@ def _position(cursor: str, mark: str, shape: Shape, sort: str) -> dict[str, Any]
     if made_for != mark:
         message = "cursor was made for another sort or other filters; use it with the same, or start anew"
         raise Malformed(message)
-    if "\x00" in last_id or (isinstance(key, str) and "\x00" in key):
+    if "\x00" in last_id or (abs(key) > _MAX_INTEGER if isinstance(key, int) else "\x00" in key):
         message = "cursor is not one that was given out"
         raise Malformed(message)
     return {"after_key": key, "after_id": last_id}

@@ -18,7 +18,7 @@ from tradepost.domain.input import Values, parse_object
 from tradepost.http.answers import NO_CACHE, encode, hash_tag
 from tradepost.http.request import Request
 from tradepost.perform import Performer
-from tradepost.problems import NotFound
+from tradepost.problems import Invalid, NotFound
 from tradepost.resource import Actions
 from tradepost.rest import conditional, negotiation, pages
 from tradepost.rest.shape import Shape, View
@@ -61,6 +61,7 @@ Handler = Callable[[Call], Awaitable[Answer]]
 async def get_item(call: Call) -> Answer:
     """200 with the item, or 304."""
     shape, request = call.shape, call.request
+    parameters = request.check_query("fields")
     reading = call.performer.database.reading()
     statements = shape.statements
     try:
@@ -74,7 +75,6 @@ async def get_item(call: Call) -> Answer:
         request.spent(reading.statements, reading.nanoseconds)
     if not rows or not _under(call, rows[0]):
         raise _missing(call)
-    parameters = request.query() if request.scope["query_string"] else {}
     view = shape.fields(shape.chosen(parameters["fields"])) if "fields" in parameters else shape.view
     return _shown(call, rows, view)
 
@@ -83,7 +83,7 @@ async def get_list(call: Call) -> Answer:
     """200 with a page, or 304."""
     shape, request = call.shape, call.request
     under = None if call.parent_id is None else (shape.resource.under or "", call.parent_id)
-    query = pages.asked(shape, request.query(), owner=call.owner, under=under)
+    query = pages.asked(shape, request, owner=call.owner, under=under)
     reading = call.performer.database.reading()
     try:
         if call.parent_id is not None:
@@ -102,6 +102,7 @@ async def get_list(call: Call) -> Answer:
 
 async def post(call: Call) -> Answer:
     """201 with the new item and its Location."""
+    call.request.check_query()
     negotiation.check_body_type(call.request.headers, patch=False)
     body = await call.request.body()
 
@@ -109,9 +110,10 @@ async def post(call: Call) -> Answer:
         under = call.parent_id is not None
         if under:
             await _check_parent(call, change.tx)
-        values = (call.shape.input_under if under else call.shape.input).read(body)
-        if under:
-            values[call.shape.resource.under or ""] = call.parent_id
+        fixed = {call.shape.resource.under or "": call.parent_id} if under else {}
+        source = call.shape.input_under if under else call.shape.input
+        values = await _judged(call, change, lambda: source.read(body), None)
+        values |= fixed
         rows = await call.actions.create(change, values)
         return _created(call, rows, change.revealed)
 
@@ -120,11 +122,13 @@ async def post(call: Call) -> Answer:
 
 async def put(call: Call) -> Answer:
     """200 with the item as it is now."""
+    call.request.check_query()
     negotiation.check_body_type(call.request.headers, patch=False)
     body = await call.request.body()
 
     async def replaced(change: Change, current: Row) -> Rows:
-        values = (call.shape.input_under if call.parent_id else call.shape.input).read(body)
+        source = call.shape.input_under if call.parent_id else call.shape.input
+        values = await _judged(call, change, lambda: source.read(body), current)
         return await call.actions.replace(change, current, values)
 
     return await _replace(call, replaced)
@@ -132,6 +136,7 @@ async def put(call: Call) -> Answer:
 
 async def patch(call: Call) -> Answer:
     """200 with the item as it is now, or 204 if the client prefers (RFC 7396, RFC 7240)."""
+    call.request.check_query()
     negotiation.check_body_type(call.request.headers, patch=True)
     given = parse_object(await call.request.body())
 
@@ -149,6 +154,7 @@ async def patch(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     """204."""
+    call.request.check_query()
 
     async def action(change: Change) -> Answer:
         current = await _held(call, change)
@@ -223,7 +229,23 @@ async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any
     if shape.embeds:
         rows = await change.tx.rows(shape.statements.get, id=current[0])
     source = shape.input_under if call.parent_id else shape.input
-    return source.check(merge_patch(shape.writable(rows), given))
+    merged = merge_patch(shape.writable(rows), given)
+    merged |= {
+        name: value for name, value in given.items() if name not in shape.inside
+    }  # to be named, not lost
+    return await _judged(call, change, lambda: source.check(merged), current)
+
+
+async def _judged(call: Call, change: Change, read: Callable[[], Values], current: Row | None) -> Values:
+    """The values of a body. If it is not valid, whatever the rules say of the rest of it is told at once."""
+    try:
+        return read()
+    except Invalid as invalid:
+        known: Any = invalid.facts["values"]
+        if call.parent_id is not None:
+            known = known | {call.shape.resource.under or "": call.parent_id}
+        more = await call.actions.judge(change, known, current)
+        raise Invalid.of([*invalid.errors, *more]) from None
 
 
 def merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -131,3 +131,4 @@ references = Table(
     Column("entity_id", BYTES_ORDERED, nullable=False),
     sqlite_with_rowid=False,
 )
+Index("import_references_entity_id_idx", references.c.entity_id)

@@ -33,13 +33,15 @@ class Lifecycle:
         self._dates = {version.name: dates.get(version.name, Dates()) for version in versions}
         self._clock = clock
         self._form = form
-        self._eventless = {
-            name for name, d in self._dates.items() if d.deprecated is None and d.sunset is None
-        }
+        self._announced = {name for name, each in self._dates.items() if each.deprecated or each.sunset}
+
+    def is_announced(self, version: Version) -> bool:
+        """Whether anything was announced of the version; most are simply active."""
+        return version.name in self._announced
 
     def phase(self, version: Version) -> Phase:
         """Where the version is now."""
-        if version.name in self._eventless:
+        if version.name not in self._announced:
             return "active"
         dates, now = self._dates[version.name], self._clock.now()
         if dates.sunset is not None and now > dates.sunset:

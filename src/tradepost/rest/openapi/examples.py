@@ -96,7 +96,7 @@ class Examples:
             return sample_id(owner)
         if each.name == "shipping_address":
             return self._shown(Address, names_of(Address))
-        if each.default is None or each.default not in (NODEFAULT, ...):
+        if each.default is not NODEFAULT:
             return each.default
         return of_type(typed(each))
 
@@ -161,20 +161,15 @@ def of_type(schema: Json) -> Any:
     """A value that fits a schema, for members nobody thought of."""
     if "enum" in schema:
         return schema["enum"][0]
-    match schema.get("type"):
-        case "string" if schema.get("format") == "date-time":
-            return _MOMENT
-        case "string":
-            text = {"^[A-Z]{3}$": "EUR", "^[A-Z]{2}$": "GB"}.get(schema.get("pattern", ""), "text")
-            return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
-        case "integer" | "number":
-            return schema.get("minimum", 1)
-        case "boolean":
-            return True
-        case "array":
-            return [of_type(schema.get("items", {}))]
-        case _:
-            return {}
+    if schema.get("type") == "array":
+        return [of_type(schema.get("items", {}))]
+    if schema.get("type") == "string":
+        formats = {"date-time": _MOMENT, "idn-email": "ada@example.com", "uuid": sample_id("")}
+        patterns = {"^[A-Z]{3}$": "EUR", "^[A-Z]{2}$": "GB"}
+        text = formats.get(schema.get("format", ""), patterns.get(schema.get("pattern", ""), "text"))
+        return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")]
+    simple = {"integer": schema.get("minimum", 1), "number": schema.get("minimum", 1), "boolean": True}
+    return simple.get(schema.get("type", ""), {})
 
 
 # For each kind of problem: what `detail` could say, and its members' errors (field, pointer, message, code).

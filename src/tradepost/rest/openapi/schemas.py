@@ -1,7 +1,7 @@
 """Schemas: what JSON holds, as JSON Schema 2020-12, read off the annotations of the records.
 
-A record has a schema for what is shown of it (`User`), for what `fields` leaves of it (`UserFields`), for a page
-of it, for the bodies that make or replace it (`UserInput`) and that change it (`UserPatch`).
+A record has a schema for what is shown of it (`User`), for what `fields` leaves of it (`UserFields`), for a
+page of it, for the bodies that make or replace it (`UserInput`) and that change it (`UserPatch`).
 """
 
 from collections.abc import Mapping
@@ -182,7 +182,9 @@ class Schemas:
             one_child = self._record(
                 child[0], shape.names if shape else names_of(child[0]), pascal(child[0].kind)
             )
-            found.insert(-2, (names[_CHILDREN], {"type": "array", "minItems": 1, "items": one_child}))
+            description = f"Its {many(child[0])}, in the order they were added."
+            children = {"type": "array", "minItems": 1, "items": one_child, "description": description}
+            found.insert(-2, (names[_CHILDREN], children))
         return dict(found)
 
     def _shown(self, record: type[Record], each: Member) -> Json:

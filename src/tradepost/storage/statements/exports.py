@@ -3,9 +3,9 @@
 from sqlalchemy import bindparam, exists, or_, select
 
 from tradepost.storage.statement import Statement
-from tradepost.storage.tables import BIG, line_items, orders, products, users
+from tradepost.storage.tables import BIG, addresses, line_items, orders, products, users
 
-_u, _p = users.c, products.c
+_u, _a, _p = users.c, addresses.c, products.c
 
 USERS = Statement(
     "a page of users, with the deleted ones whose orders remain",
@@ -15,6 +15,26 @@ USERS = Statement(
         or_(_u.deleted_at.is_(None), exists().where(orders.c.user_id == _u.id)),
     )
     .order_by(_u.id)
+    .limit(bindparam("limit", type_=BIG)),
+)
+
+ADDRESSES = Statement(
+    "a page of the addresses of users who are not deleted",
+    select(
+        _a.id,
+        _a.user_id,
+        _a.recipient,
+        _a.line1,
+        _a.line2,
+        _a.city,
+        _a.region,
+        _a.postal_code,
+        _a.country,
+        _a.created_at,
+    )
+    .join_from(addresses, users, _u.id == _a.user_id)
+    .where(_a.id > bindparam("after_id"), _u.deleted_at.is_(None))
+    .order_by(_a.id)
     .limit(bindparam("limit", type_=BIG)),
 )
 

@@ -40,6 +40,11 @@ ADDRESSES = Statement(
     "the addresses with these ids", select(*plain(Address).columns).where(among(addresses.c.id, "ids"))
 )
 
+ADDRESSES_OF = Statement(
+    "the addresses that these users have",
+    select(*plain(Address).columns).where(among(addresses.c.user_id, "ids")),
+)
+
 
 def _by_id(record: type[Record]) -> Statement:
     """Deleted ones count: their ids stay taken."""
@@ -49,4 +54,4 @@ def _by_id(record: type[Record]) -> Statement:
     )
 
 
-BY_ID: dict[type[Record], Statement] = {record: _by_id(record) for record in (User, Product, Order)}
+BY_ID: dict[type[Record], Statement] = {record: _by_id(record) for record in (User, Address, Product, Order)}

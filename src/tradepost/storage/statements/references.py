@@ -12,4 +12,11 @@ KNOWN = Statement(
     ),
 )
 
+OF = Statement(
+    "what these entities were called where they came from",
+    select(references.c.entity_id, references.c.reference).where(
+        references.c.kind == bindparam("kind"), among(references.c.entity_id, "ids")
+    ),
+)
+
 ADD = Statement("remembers a reference", references.insert())

@@ -174,6 +174,7 @@ def _log() -> None:
         text("entity_id"),
         sqlite_with_rowid=False,
     )
+    op.create_index("import_references_entity_id_idx", "import_references", ["entity_id"])
 
 
 def _index(table: str, column: str, *, seen: bool = False) -> None:

@@ -1,0 +1,150 @@
+"""The filling: people, goods and orders into a database, as an import of them would."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import Any, NamedTuple
+
+from tradepost.clock import instant
+from tradepost.demo.goods import Goods
+from tradepost.demo.people import People
+from tradepost.demo.trade import Bought, Trade
+from tradepost.domain.input import Values
+from tradepost.storage.database import Database
+from tradepost.storage.statements import counts
+from tradepost.transfer.addresses import AddressKind
+from tradepost.transfer.kind import Entry, Kind
+from tradepost.transfer.loading import Loading, batches
+from tradepost.transfer.orders import OrderKind
+from tradepost.transfer.plain import products, users
+from tradepost.transfer.row import Born
+
+_DEACTIVATED = 0.03
+_HOUSED = 0.7  # have an address
+_TWICE = 0.2  # of those have another
+
+# Told what is being made, and how many there are.
+Show = Callable[[str, int], None]
+
+
+class Sizes(NamedTuple):
+    """How much to make."""
+
+    users: int
+    products: int
+    orders: int
+
+
+async def is_empty(database: Database) -> bool:
+    """Whether nothing that the demo makes was ever there."""
+    return await database.reading().row(counts.ANYTHING) is None
+
+
+@dataclass
+class Filling:
+    """One run. The same seed makes the same things on the same database, but for ids and instants."""
+
+    loading: Loading
+    sizes: Sizes
+    seed: int
+    show: Show
+
+    async def run(self) -> None:
+        """Makes everything."""
+        reading = self.loading.performer.database.reading()
+        there = await reading.row(counts.USERS), await reading.row(counts.PRODUCTS)
+        first_user, first_product = (row[0] if row else 0 for row in there)
+        self._random = Random(self.seed)  # noqa: S311 (nothing secret is made of it)
+        self._trade = Trade(self._random, self.loading.performer.clock.now())
+        self._users: list[str] = []
+        self._homes: list[str | None] = []  # of each user: the id of an address
+        self._products: list[str] = []
+        await self._fill_users(People(self._random, first_user))
+        await self._fill("products", products(), self._goods(Goods(self._random, first_product)))
+        await self._fill("orders", OrderKind(), self._orders())
+
+    async def _fill_users(self, people: People) -> None:
+        """Users and their addresses, which have to find their users there."""
+        kind, addresses, made = users(), AddressKind(), 0
+        homes: list[Entry] = []
+        for batch in batches(self._people(people, homes)):
+            await self.loading.write(kind, batch)
+            if homes:
+                await self.loading.write(addresses, homes)
+            homes.clear()
+            made += len(batch)
+            self.show("users", made)
+
+    async def _fill(self, what: str, kind: Kind, entries: Iterable[Entry]) -> None:
+        made = 0
+        for batch in batches(entries):
+            await self.loading.write(kind, batch)
+            made += len(batch)
+            self.show(what, made)
+
+    def _people(self, people: People, homes: list[Entry]) -> Iterator[Entry]:
+        draw, count = self._random, self.sizes.users
+        for index in range(count):
+            born = _born(self._trade.came(index, count))
+            person = people.person()
+            user_id = self._new_id(born)
+            status = "DEACTIVATED" if draw.random() < _DEACTIVATED else "ACTIVE"
+            self._users.append(user_id)
+            self._trade.buyer(born.ms, person.country.currency)
+            housed = (1 + (draw.random() < _TWICE)) if draw.random() < _HOUSED else 0
+            ids = [self._new_id(born) for _ in range(housed)]
+            self._homes.append(ids[0] if ids else None)
+            for address_id in ids:
+                home = people.home(person.country)._asdict()
+                told = {"id": address_id, "user_id": user_id, "user_email": None, "recipient": person.name}
+                homes.append(Entry({**told, **home}, born))
+            own = {"name": person.name, "email": person.email, "email_key": person.email.casefold()}
+            yield Entry({"id": user_id, **own, "status": status, "deleted_at": None}, born)
+
+    def _goods(self, goods: Goods) -> Iterator[Entry]:
+        count = self.sizes.products
+        for index in range(count):
+            born = _born(self._trade.came(index, count))
+            good = goods.good()
+            product_id = self._new_id(born)
+            self._products.append(product_id)
+            self._trade.good(index, born.ms, good.currency)
+            yield Entry({"id": product_id, **good._asdict(), "deleted_at": None}, born)
+
+    def _orders(self) -> Iterator[Entry]:
+        count = self.sizes.orders if self._users and self._products else 0
+        for index in range(count):
+            bought = self._trade.order(index, count)
+            yield Entry(self._order(bought), _born(bought.at_ms), 2 + len(bought.goods))
+
+    def _order(self, bought: Bought) -> Values:
+        lines = [_Line(self._products[good], pieces) for good, pieces in bought.goods]
+        return {
+            "id": None,
+            "reference": None,
+            "user_id": self._users[bought.buyer],
+            "user_email": None,
+            "status": bought.status,
+            "currency": None,
+            "shipping_address_id": self._homes[bought.buyer] if bought.sent else None,
+            "shipping_address": None,
+            "line_items": lines,
+        }
+
+    def _new_id(self, born: Born) -> str:
+        return self.loading.performer.ids.new(born.ms)
+
+
+class _Line(NamedTuple):
+    """A line as an order in a file has it."""
+
+    product_id: str
+    quantity: int
+    id: Any = None
+    sku: Any = None
+    name: Any = None
+    unit_price: Any = None
+
+
+def _born(ms: int) -> Born:
+    return Born(ms, instant(ms))

@@ -1,0 +1,75 @@
+"""The document itself: everything there is to know of a version, in OpenAPI 3.1.
+
+It is read off the shapes. What a version calls a member, the document calls it so; what is added to the
+catalogue is documented by existing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tradepost.domain.record import Record
+from tradepost.rest.openapi.answers import MEMBER_ERROR, PROBLEM, Answers
+from tradepost.rest.openapi.documents import TAG, documents, path_item
+from tradepost.rest.openapi.examples import Examples
+from tradepost.rest.openapi.headers import HEADERS
+from tradepost.rest.openapi.introduction import introduction
+from tradepost.rest.openapi.operations import SECURITY, Operations, addresses
+from tradepost.rest.openapi.parameters import SHARED
+from tradepost.rest.openapi.schemas import Json, Schemas
+from tradepost.rest.openapi.words import heading
+from tradepost.rest.shape import Shape
+from tradepost.versions.changes import Version
+
+_KEY: Json = {
+    "type": "http",
+    "scheme": "bearer",
+    "bearerFormat": "tp_<prefix>_<secret>",
+    "description": "An API key. Each operation names the scope the key needs; `admin` has all.",
+}
+_PAGES: Json = {"name": TAG, "description": "What there is beside the resources."}
+
+
+def document(
+    version: Version,
+    shapes: Mapping[type[Record], Shape],
+    base_url: str,
+    event_types: Sequence[str],
+    *,
+    deprecated: bool = False,
+) -> Json:
+    """The OpenAPI document of a version; `event_types` by their full names."""
+    schemas, answers = Schemas(shapes), Answers(base_url)
+    example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
+    operations = Operations(schemas, answers, Examples(shapes, base_url, example), deprecated)
+    paths = {
+        address.path: operations.at(address) for shape in shapes.values() for address in addresses(shape)
+    }
+    pages = documents(version.name, event_types)
+    paths |= {page.path: path_item(page, answers) for page in pages}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "tradepost",
+            "summary": "Orders, users and products.",
+            "description": introduction(),
+            "version": version.name,
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "servers": [{"url": base_url}],
+        "tags": [*_tags(shapes.values()), _PAGES],
+        "security": [{SECURITY: []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {SECURITY: _KEY},
+            "schemas": {**schemas.made, "Problem": PROBLEM, "MemberError": MEMBER_ERROR},
+            "parameters": SHARED,
+            "headers": HEADERS,
+            "responses": dict(sorted(answers.made.items())),
+        },
+    }
+
+
+def _tags(shapes: Iterable[Shape]) -> list[Json]:
+    return [
+        {"name": heading(shape.record), "description": (shape.record.__doc__ or "").strip()}
+        for shape in shapes
+    ]

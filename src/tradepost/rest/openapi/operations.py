@@ -1,0 +1,368 @@
+"""The operations: what each method of an address takes and answers, for whatever resource lives there."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tradepost.actions.plain import Plain
+from tradepost.domain.record import Mark, members
+from tradepost.problems import (
+    Conflict,
+    Duplicate,
+    Forbidden,
+    IdempotencyKeyReused,
+    Internal,
+    Invalid,
+    KeyInUse,
+    Malformed,
+    NotAcceptable,
+    NotFound,
+    PreconditionFailed,
+    Problem,
+    RateLimited,
+    TooLarge,
+    Unauthenticated,
+    Unavailable,
+    UnsupportedMediaType,
+    VersionRetired,
+)
+from tradepost.rest.openapi import parameters
+from tradepost.rest.openapi.answers import PATCHING, Answers
+from tradepost.rest.openapi.examples import Examples
+from tradepost.rest.openapi.headers import LIFE, RATE, SHOWN
+from tradepost.rest.openapi.schemas import Json, Schemas
+from tradepost.rest.openapi.words import heading, many, one, pascal, words
+from tradepost.rest.shape import Shape
+
+SECURITY = "apiKey"
+_JSON = "application/json"
+_MERGE_PATCH = "application/merge-patch+json"
+
+Kinds = list[type[Problem]]
+
+_LET_IN: Kinds = [
+    Malformed,
+    Unauthenticated,
+    Forbidden,
+    NotAcceptable,
+    VersionRetired,
+    RateLimited,
+    Internal,
+    Unavailable,
+]
+_BODY: Kinds = [TooLarge, UnsupportedMediaType, Invalid]
+_UNIQUE = frozenset({Mark.UNIQUE, Mark.UNIQUE_FOLDED})
+_LOST_RACE: Kinds = [Conflict]
+# By what the names of operations begin with.
+_SAID = {
+    "replace": "Members left out take their defaults. What changes nothing changes no ETag either.",
+    "update": "A JSON Merge Patch (RFC 7396): null sets a default, arrays are replaced. What changes nothing "
+    "changes no ETag either.",
+}
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a resource is met: at its own address or below its parent's, as a collection or as an item."""
+
+    shape: Shape
+    under: bool
+    item: bool
+
+    @property
+    def parent_parameter(self) -> str:
+        parent = self.shape.resource.parent
+        return f"{parent.parent.kind}Id" if parent else ""
+
+    @property
+    def path(self) -> str:
+        shape = self.shape
+        above = f"/{shape.parent_segment}/{{{self.parent_parameter}}}" if self.under else ""
+        return f"/{shape.version.name}{above}/{shape.resource.segment}" + ("/{id}" if self.item else "")
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        resource = self.shape.resource
+        return resource.item_methods if self.item else resource.collection_methods
+
+    @property
+    def noun(self) -> str:
+        """`OrderLineItem` below an order, `LineItem` at its own address."""
+        parent = self.shape.resource.parent
+        above = pascal(parent.parent.kind) if self.under and parent else ""
+        return above + pascal(self.shape.record.kind)
+
+    @property
+    def nouns(self) -> str:
+        return self.noun.removesuffix(pascal(self.shape.record.kind)) + pascal(self.shape.record.plural)
+
+    @property
+    def of(self) -> str:
+        """` of an order`."""
+        parent = self.shape.resource.parent
+        return f" of {one(parent.parent)}" if self.under and parent else ""
+
+
+def addresses(shape: Shape) -> Iterator[Address]:
+    """The addresses of a resource."""
+    for under in (False, True):
+        if (shape.resource.parent and under) or (shape.resource.top and not under):
+            yield Address(shape, under, item=False)
+            yield Address(shape, under, item=True)
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Makes the operations of an address."""
+
+    schemas: Schemas
+    answers: Answers
+    examples: Examples
+    deprecated: bool
+
+    def at(self, address: Address) -> Json:
+        """The path item of an address: its parameters, and an operation for each method."""
+        record, resource = address.shape.record, address.shape.resource
+        found: Json = {"parameters": []}
+        if address.under and resource.parent:
+            found["parameters"].append(parameters.path(address.parent_parameter, resource.parent.parent.kind))
+        if address.item:
+            found["parameters"].append(parameters.path("id", record.kind))
+        found["parameters"] += parameters.refer("RequestId", "Traceparent")
+        made: dict[str, Callable[[Address], Json]] = {
+            "GET": self._get if address.item else self._list,
+            "HEAD": self._head,
+            "POST": self._post,
+            "PUT": self._put,
+            "PATCH": self._patch,
+            "DELETE": self._delete,
+            "OPTIONS": self._options,
+        }
+        for method in address.methods:
+            found[method.lower()] = made[method](address)
+        return found
+
+    def _list(self, address: Address) -> Json:
+        shape = address.shape
+        given = [
+            *parameters.refer("Limit", "Cursor", "Offset"),
+            parameters.sort(shape),
+            parameters.fields(shape),
+            *parameters.filters(shape, self.examples),
+            *parameters.refer("IfNoneMatch", "IfMatch"),
+        ]
+        content = self._content(address, self.schemas.page(shape), self.examples.page(shape))
+        carried = [*SHOWN, *LIFE, *RATE]
+        return {
+            **self._operation(address, f"list{address.nouns}", f"List the {many(shape.record)}{address.of}"),
+            "parameters": given,
+            "responses": {
+                "200": self.answers.success("A page of the list.", carried, content),
+                "304": self.answers.success("The page is as `If-None-Match` knows it.", carried),
+                **self._problems(address, [PreconditionFailed]),
+            },
+        }
+
+    def _get(self, address: Address) -> Json:
+        shape = address.shape
+        content = self._content(address, self.schemas.selected(shape), self.examples.item(shape))
+        carried = [*SHOWN, *LIFE, *RATE]
+        return {
+            **self._operation(address, f"get{address.noun}", f"Get {one(shape.record)}{address.of}"),
+            "parameters": [parameters.fields(shape), *parameters.refer("IfNoneMatch", "IfMatch")],
+            "responses": {
+                "200": self.answers.success("The item.", carried, content),
+                "304": self.answers.success("The item is as `If-None-Match` knows it.", carried),
+                **self._problems(address, [PreconditionFailed]),
+            },
+        }
+
+    def _head(self, address: Address) -> Json:
+        like = self._get(address) if address.item else self._list(address)
+        name = like["operationId"].removeprefix("get").removeprefix("list")
+        return {
+            **like,
+            "operationId": f"head{name}",
+            "summary": f"{like['summary']}: the header fields alone",
+            "responses": self.answers.without_body(like["responses"]),
+        }
+
+    def _post(self, address: Address) -> Json:
+        shape = address.shape
+        content = self._content(address, self.schemas.created(shape), self.examples.created(shape))
+        carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
+        made = self.answers.success("The new item.", carried, content)
+        if not address.under:
+            made["links"] = self._links(address)
+        kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
+        return {
+            **self._operation(
+                address, f"create{address.noun}", f"Create {one(shape.record)}{address.of}", "create"
+            ),
+            "parameters": parameters.refer("IdempotencyKey"),
+            "requestBody": self._body(address),
+            "responses": {"201": made, **self._problems(address, kinds, method="POST")},
+        }
+
+    def _put(self, address: Address) -> Json:
+        kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
+        return {
+            **self._operation(
+                address,
+                f"replace{address.noun}",
+                f"Replace {one(address.shape.record)}{address.of}",
+                "replace",
+            ),
+            "parameters": parameters.refer("IfMatch", "IfNoneMatch"),
+            "requestBody": self._body(address),
+            "responses": {
+                "200": self._changed(address),
+                **self._problems(address, kinds, method="PUT"),
+            },
+        }
+
+    def _patch(self, address: Address) -> Json:
+        schema = self.schemas.patch(address.shape, under=address.under)
+        example = self.examples.patch(address.shape, under=address.under)
+        kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
+        fields = ["ETag", "Vary", "Cache-Control", "Preference-Applied", *LIFE, *RATE]
+        return {
+            **self._operation(
+                address, f"update{address.noun}", f"Change {one(address.shape.record)}{address.of}", "replace"
+            ),
+            "parameters": parameters.refer("IfMatch", "IfNoneMatch", "Prefer"),
+            "requestBody": {
+                "required": True,
+                "content": {
+                    _MERGE_PATCH: {"schema": schema, "example": example},
+                    _JSON: {"schema": schema, "example": example},
+                    _vendor(address): {"schema": schema},
+                },
+            },
+            "responses": {
+                "200": self._changed(address),
+                "204": self.answers.success("Changed, as `Prefer: return=minimal` asked for it.", fields),
+                **self._problems(address, kinds, method=PATCHING.upper()),
+            },
+        }
+
+    def _delete(self, address: Address) -> Json:
+        kinds = [*_LOST_RACE, PreconditionFailed]
+        return {
+            **self._operation(
+                address, f"delete{address.noun}", f"Delete {one(address.shape.record)}{address.of}", "delete"
+            ),
+            "parameters": parameters.refer("IfMatch", "IfNoneMatch"),
+            "responses": {
+                "204": self.answers.success("Done.", ["Cache-Control", *LIFE, *RATE]),
+                **self._problems(address, kinds, method="DELETE"),
+            },
+        }
+
+    def _options(self, address: Address) -> Json:
+        patch = ["Accept-Patch"] if "PATCH" in address.methods else []
+        name = address.noun if address.item else address.nouns
+        where = one(address.shape.record) if address.item else f"the {many(address.shape.record)}"
+        return {
+            "operationId": f"options{name}",
+            "summary": f"The methods of {where}{address.of}",
+            "tags": [heading(address.shape.record)],
+            **({"deprecated": True} if self.deprecated else {}),
+            "security": [],
+            "responses": {
+                "204": self.answers.success(
+                    "The methods the address takes.", ["Allow", *patch, "Cache-Control", *LIFE]
+                ),
+                **self.answers.problems([VersionRetired], LIFE),
+                **self.answers.problems([Internal], LIFE, group="Options"),
+            },
+        }
+
+    def _operation(self, address: Address, name: str, summary: str, action: str = "") -> Json:
+        """What every operation begins with."""
+        resource = address.shape.resource
+        scope = resource.write_scope if action else resource.read_scope
+        said = [_rules(address, action, name), f"Needs the scope `{scope}`.", _user_keys(address, action)]
+        return {
+            "operationId": name,
+            "summary": summary,
+            "description": " ".join(text for text in said if text),
+            "tags": [heading(address.shape.record)],
+            **({"deprecated": True} if self.deprecated else {}),
+            "security": [{SECURITY: [scope]}],
+        }
+
+    def _changed(self, address: Address) -> Json:
+        shape = address.shape
+        content = self._content(address, self.schemas.item(shape), self.examples.item(shape))
+        carried = [*SHOWN, "Content-Location", *LIFE, *RATE]
+        return self.answers.success("The item as it is now.", carried, content)
+
+    def _content(self, address: Address, schema: Json, example: Json) -> Json:
+        return {_JSON: {"schema": schema, "example": example}, _vendor(address): {"schema": schema}}
+
+    def _body(self, address: Address) -> Json:
+        schema = self.schemas.body(address.shape, under=address.under)
+        example = self.examples.body(address.shape, under=address.under)
+        return {"required": True, "content": self._content(address, schema, example)}
+
+    def _problems(self, address: Address, kinds: Kinds, method: str = "GET") -> Json:
+        """Those of every operation, of this one, and of the resource's own rules."""
+        actions = address.shape.resource.actions
+        refused = actions.refuses.get(method, ()) if actions else ()
+        missing = [NotFound] if address.item or address.under else []
+        every = [*_LET_IN, *missing, *kinds, *(kind for kind in refused if kind not in kinds)]
+        group = PATCHING if method == PATCHING.upper() else ""
+        patching = [kind for kind in every if kind is UnsupportedMediaType and group]
+        shared = [kind for kind in every if kind not in patching]
+        found = {
+            **self.answers.problems(shared, LIFE, RATE),
+            **self.answers.problems(patching, LIFE, RATE, group),
+        }
+        return dict(sorted(found.items()))
+
+    def _unique(self, address: Address) -> Kinds:
+        marks = {mark for each in members(address.shape.record) for mark in each.marks}
+        return [Duplicate] if marks & _UNIQUE else []
+
+    def _links(self, address: Address) -> Json:
+        """What can be done next with the id of a new item."""
+        item = Address(address.shape, under=False, item=True)
+        names = {"GET": "get", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
+        return {
+            f"{names[method]}{item.noun}": {
+                "operationId": f"{names[method]}{item.noun}",
+                "parameters": {"id": "$response.body#/id"},
+            }
+            for method in item.methods
+            if method in names
+        }
+
+
+def _vendor(address: Address) -> str:
+    return f"application/vnd.tradepost.v{address.shape.version.number}+json"
+
+
+def _rules(address: Address, action: str, name: str) -> str:
+    """What the resource's own action says of itself, or what holds for any."""
+    actions, record = address.shape.resource.actions, address.shape.record
+    own = None if type(actions) is Plain else vars(type(actions)).get(action)
+    if own is not None and own.__doc__:
+        return inspect.cleandoc(own.__doc__).replace("\n", " ")
+    if action == "delete" and record.hides_deleted:
+        unique = [each.json_name for each in members(record) if each.marks & _UNIQUE]
+        freed = f", and its {' and '.join(unique)} can be used again" if unique else ""
+        return f"It answers 404 from then on{freed}; what was made of it stays."
+    return next((text for verb, text in _SAID.items() if name.startswith(verb)), "")
+
+
+def _user_keys(address: Address, action: str) -> str:
+    """What a key that acts for one user meets here."""
+    resource = address.shape.resource
+    whole = resource.record.kind == "user" and action == "create"
+    if resource.user_keys == "none" or whole or (resource.user_keys == "read" and action):
+        return "A key that acts for a user may not do this."
+    if resource.user_keys == "own":
+        own = "" if resource.record.kind == "user" else f"'s {words(resource.record.plural)}"
+        return f"A key that acts for a user meets that user{own} alone."
+    return ""

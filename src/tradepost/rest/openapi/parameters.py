@@ -1,0 +1,138 @@
+"""The parameters in the document: what paths, queries and request headers may say."""
+
+from collections.abc import Iterator
+
+from tradepost.domain.record import Mark, Member
+from tradepost.rest.openapi.examples import Examples, sample_id
+from tradepost.rest.openapi.schemas import Json, typed
+from tradepost.rest.openapi.words import words
+from tradepost.rest.pages import DEFAULT_LIMIT, MAX_LIMIT, MAX_OFFSET
+from tradepost.rest.shape import Shape
+
+_TEXT: Json = {"type": "string"}
+_MAX_KEY = 255
+_RANGES = {"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than"}
+_INSTANT_RANGES = {"gte": "at or after", "gt": "after", "lte": "at or before", "lt": "before"}
+
+
+def _query(name: str, description: str, schema: Json) -> Json:
+    return {"name": name, "in": "query", "description": description, "schema": schema}
+
+
+def _header(name: str, description: str, schema: Json, example: str) -> Json:
+    return {"name": name, "in": "header", "description": description, "schema": schema, "example": example}
+
+
+SHARED: dict[str, Json] = {
+    "Limit": _query(
+        "limit",
+        f"Items on a page; above {MAX_LIMIT} counts as {MAX_LIMIT}.",
+        {"type": "integer", "format": "int64", "minimum": 1, "default": DEFAULT_LIMIT},
+    ),
+    "Cursor": _query(
+        "cursor",
+        "Where the page begins: `next` of the page before. It belongs to the sort and the filters it was "
+        "made for, and cannot be used together with `offset`.",
+        _TEXT,
+    ),
+    "Offset": _query(
+        "offset",
+        "Items to skip. What comes and goes meanwhile shifts such pages; a cursor is not disturbed by it.",
+        {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET},
+    ),
+    "IfMatch": _header(
+        "If-Match",
+        "ETags, or `*`: only if the item is in this state, else 412. The comparison is strong.",
+        _TEXT,
+        '"7.3fe2"',
+    ),
+    "IfNoneMatch": _header(
+        "If-None-Match",
+        "ETags, or `*`: only if it is in none of these states; else GET and HEAD answer 304, which costs "
+        "nothing of the rate, and the others 412.",
+        _TEXT,
+        '"7.3fe2"',
+    ),
+    "IdempotencyKey": _header(
+        "Idempotency-Key",
+        "A name of your choice for this request, bare or as a quoted string: however often it is sent within "
+        "24 hours, it happens once, and is answered as it was the first time.",
+        {"type": "string", "minLength": 1, "maxLength": _MAX_KEY},
+        "8e03978e-40d5-43dd-bc93-6894a57f9324",
+    ),
+    "Prefer": _header("Prefer", "`return=minimal` answers 204 without a body.", _TEXT, "return=minimal"),
+    "RequestId": _header(
+        "X-Request-Id",
+        "Your own id for the request: 1 to 128 letters, digits and `._:/+=-`. Answer and log carry it.",
+        _TEXT,
+        "checkout-7f3a",
+    ),
+    "Traceparent": _header(
+        "traceparent",
+        "W3C trace context; it is carried on in the events that the request causes.",
+        _TEXT,
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    ),
+}
+
+
+def refer(*names: str) -> list[Json]:
+    """References to shared parameters."""
+    return [{"$ref": f"#/components/parameters/{name}"} for name in names]
+
+
+def path(name: str, kind: str) -> Json:
+    """An id in a path."""
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "description": f"The id of the {words(kind)}.",
+        "schema": _TEXT,
+        "example": sample_id(kind),
+    }
+
+
+def fields(shape: Shape) -> Json:
+    """Which members are shown."""
+    return {
+        "name": "fields",
+        "in": "query",
+        "description": "The members to show, separated by commas; `id` is always among them.",
+        "style": "form",
+        "explode": False,
+        "schema": {
+            "type": "array",
+            "items": {"type": "string", "enum": list(shape.inside)},
+        },
+    }
+
+
+def sort(shape: Shape) -> Json:
+    """What a list may be sorted by."""
+    sortable = [name for name, each in shape.members.items() if Mark.SORTABLE in each.marks]
+    values = [f"{sign}{name}" for name in ["id", *sortable] for sign in ("", "-")]
+    description = "The member to sort by, a leading `-` for descending; ties are broken by id."
+    return _query("sort", description, {"type": "string", "enum": values, "default": "id"})
+
+
+def filters(shape: Shape, examples: Examples) -> Iterator[Json]:
+    """Every filter of a list, with its ranges."""
+    for name, each in shape.members.items():
+        if Mark.FILTERABLE not in each.marks:
+            continue
+        schema = _compared(each)
+        example = {} if "enum" in schema else {"example": examples.value(shape.record, each)}
+        folded = ", whatever the case" if Mark.UNIQUE_FOLDED in each.marks else ""
+        equal = _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{folded}.", schema)
+        yield equal | example
+        if Mark.RANGED in each.marks:
+            for operator, said in (_INSTANT_RANGES if each.is_instant else _RANGES).items():
+                description = f"Only {words(shape.record.plural)} whose `{name}` is {said} this."
+                yield _query(f"{name}[{operator}]", description, schema) | example
+
+
+def _compared(each: Member) -> Json:
+    """The schema of what a member is compared with: its type, without bounds, which only shut values out."""
+    schema = {key: value for key, value in typed(each).items() if key in ("type", "enum", "format")}
+    return {"type": "string"} if schema.get("format") == "idn-email" else schema

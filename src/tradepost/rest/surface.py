@@ -1,0 +1,190 @@
+"""The way in to the REST surface, one order for all: the path, the version's life, the key, the rate, the
+method, the scope, what the client accepts; then the verb answers.
+"""
+
+from datetime import date
+
+from tradepost.access.api_keys import Doorkeeper
+from tradepost.access.caller import Caller
+from tradepost.access.idempotency import Answer
+from tradepost.access.rate_limits import Limit, RateLimits, Verdict
+from tradepost.http.request import Request
+from tradepost.perform import Performer
+from tradepost.problems import (
+    Malformed,
+    MethodNotAllowed,
+    NotAcceptable,
+    NotFound,
+    RateLimited,
+    Unauthenticated,
+    VersionRetired,
+)
+from tradepost.resource import Resource
+from tradepost.rest import negotiation
+from tradepost.rest.routes import Route, Routes
+from tradepost.rest.shape import Shape
+from tradepost.rest.verbs import Call
+from tradepost.versions.changes import Version
+from tradepost.versions.lifecycle import Lifecycle
+
+_NOT_MODIFIED = 304
+_JSON = b"application/json"
+_VARY_BY_VERSION = (b"vary", b"API-Version")
+_NO_STORE = (b"cache-control", b"no-store")
+_PATCHES = (b"accept-patch", b"application/merge-patch+json, application/json")
+
+
+class Rest:
+    """The REST surface: every resource in every version."""
+
+    def __init__(
+        self,
+        resources: tuple[Resource, ...],
+        lifecycle: Lifecycle,
+        performer: Performer,
+        doorkeeper: Doorkeeper,
+        limits: RateLimits,
+        base_url: str | None,
+    ) -> None:
+        self.lifecycle = lifecycle
+        self.performer = performer
+        self.base_url = base_url
+        self.routes = {
+            version: Routes(version, [Shape(resource, version) for resource in resources])
+            for version in lifecycle.versions
+        }
+        self._doorkeeper = doorkeeper
+        self._limits = limits
+        self._versions = {version.name: version for version in lifecycle.versions}
+
+    async def answer(self, request: Request) -> Answer:
+        """Lets a request in and has its method answer it."""
+        parts = request.path.split("/")
+        version = self._versions.get(parts[1])
+        if version is not None:
+            self._check_life(version, request)
+            place = self.routes[version].find(parts[2:])
+            request.route = place.route.template
+        else:
+            version = self._chosen(request, parts[1])
+            self._check_life(version, request)
+            request.more_headers = [*request.more_headers, _VARY_BY_VERSION]
+            request.known_parameters = ("version",)
+            place = self.routes[version].find(parts[1:])
+            request.route = place.route.template.removeprefix(f"/{version.name}")
+        request.names = place.route.shape.names
+        if request.method == "OPTIONS":
+            return _options(place.route)
+        caller = await self._let_in(request)
+        verb = place.route.verbs.get(request.method)
+        if verb is None:
+            message = f"{request.method} is not allowed here; {place.route.allow} are"
+            raise MethodNotAllowed(message, allow=place.route.allow)
+        caller.require(verb.scope)
+        if caller.user_id is not None and not verb.user_keys:
+            caller.forbid_user_keys()
+        content_type = _content_type(request, version) if b"accept" in request.headers else _JSON
+        call = Call(
+            request,
+            caller,
+            place.route.shape,
+            self.performer,
+            content_type,
+            self.base_url or request.base_url,
+            place.item_id,
+            place.parent_id,
+        )
+        answer = await verb.handler(call)
+        if answer.status == _NOT_MODIFIED:
+            await self._give_back(request)
+        return answer
+
+    def _chosen(self, request: Request, first: str) -> Version:
+        """What an address without a version means: Accept, API-Version or ?version says, else the default."""
+        if first[:1] == "v" and first[1:].isdigit():
+            message = f"There is no API version {first}; see /versions"
+            raise NotFound(message)
+        field = request.headers.get(b"accept")
+        named = negotiation.accepted(field).version if field is not None else None
+        if named is not None:
+            return self._numbered(str(named), NotAcceptable("Accept names an API version that is not served"))
+        if b"api-version" in request.headers:
+            return self._dated(request.headers[b"api-version"].decode("latin-1").strip())
+        asked = request.query().get("version")
+        if asked is not None:
+            return self._numbered(asked, Malformed("version names no API version; see /versions"))
+        return self.lifecycle.default()
+
+    def _numbered(self, number: str, unknown: Malformed | NotAcceptable) -> Version:
+        version = self._versions.get(f"v{number.removeprefix('v')}")
+        if version is None:
+            raise unknown
+        return version
+
+    def _dated(self, day: str) -> Version:
+        try:
+            version = self.lifecycle.at(date.fromisoformat(day).isoformat())
+        except ValueError:
+            version = None
+        if version is None:
+            message = "API-Version has to be a date on which there was a version, such as 2026-11-20"
+            raise Malformed(message)
+        return version
+
+    def _check_life(self, version: Version, request: Request) -> None:
+        if self.lifecycle.is_announced(version):
+            request.more_headers = self.lifecycle.headers(version, self.base_url or request.base_url)
+            if self.lifecycle.phase(version) == "retired":
+                message = f"API version {version.name} was retired; see /versions"
+                raise VersionRetired(message)
+
+    async def _let_in(self, request: Request) -> Caller:
+        """Who calls, within the rate: a key's own, or the address's for whoever shows no valid key."""
+        try:
+            found = self._doorkeeper.caller(request.headers.get(b"authorization"))
+            request.caller = caller = found if isinstance(found, Caller) else await found
+        except Unauthenticated:
+            request.bucket = request.client
+            await self._draw(request)
+            raise
+        request.bucket = caller.key_id
+        await self._draw(request)
+        return caller
+
+    async def _draw(self, request: Request) -> None:
+        drawn = self._limits.take(request.bucket)
+        request.verdict = verdict = drawn if isinstance(drawn, Verdict) else await drawn
+        if not verdict.allowed:
+            limit = self._limits.limit
+            message = f"More than {limit.requests} requests in {limit.seconds} s"
+            raise RateLimited(message, retry_after=verdict.reset)
+
+    async def _give_back(self, request: Request) -> None:
+        """A 304 is free."""
+        await self._limits.give_back(request.bucket)
+        if request.verdict is not None:
+            remaining = min(self._limits.limit.requests, request.verdict.remaining + 1)
+            request.verdict = request.verdict._replace(remaining=remaining)
+
+
+def _content_type(request: Request, version: Version) -> bytes:
+    found = negotiation.accepted(request.headers[b"accept"])
+    if found.version is not None and found.version != version.number:
+        message = f"This address is of version {version.number}; Accept names version {found.version}"
+        raise NotAcceptable(message)
+    return found.content_type
+
+
+def _options(route: Route) -> Answer:
+    headers = [(b"allow", route.allow.encode()), _NO_STORE]
+    if "PATCH" in route.verbs:
+        headers.append(_PATCHES)
+    return Answer(204, headers, b"")
+
+
+def rate_headers(limit: Limit, verdict: Verdict) -> list[tuple[bytes, bytes]]:
+    """`RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers)."""
+    return [
+        (b"ratelimit-policy", b'"default";q=%d;w=%d' % limit),
+        (b"ratelimit", b'"default";r=%d;t=%d' % (verdict.remaining, verdict.reset)),
+    ]
