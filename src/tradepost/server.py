@@ -10,11 +10,14 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.supervisors import Multiprocess
 
 from tradepost.settings import Settings
@@ -85,6 +88,9 @@ class Hardened(HttpToolsProtocol):
             return False
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > _MAX_HEAD
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        super()._start_asgi_task(cycle, partial(_answered_whole, cycle, app))
+
     def send_400_response(self, msg: str) -> None:
         if not self.transport.is_closing():
             self._write(400, msg)
@@ -116,8 +122,47 @@ class Hardened(HttpToolsProtocol):
             self._write(408, f"The head did not arrive within {self.config.head_seconds:g} s")
 
 
-def serve(settings: Settings, workers: int) -> None:
-    """Serves until a signal ends it; prints one line with the address once it answers."""
+async def _answered_whole(
+    cycle: RequestResponseCycle, app: ASGI3Application, scope: Any, receive: Any, send: Any
+) -> None:
+    """Runs the application, and writes an answer that comes in one piece in one piece.
+
+    uvicorn looks through each field of an answer for what must not be in one, and writes head and body apart;
+    the application's fields are its own and were checked where they came in.
+    """
+    start: dict[str, Any] = {}
+
+    async def send_whole(message: Any) -> None:
+        if message["type"] == "http.response.start" and _is_plain(cycle, message):
+            start.update(message)
+        elif start and not message.get("more_body"):
+            _write_whole(cycle, start["status"], start["headers"], message["body"])
+        else:
+            await send(message)
+
+    await app(scope, receive, send_whole)
+
+
+def _is_plain(cycle: RequestResponseCycle, message: Any) -> bool:
+    fields = message["headers"]
+    return cycle.keep_alive and not cycle.flow.write_paused and (b"connection", b"close") not in fields
+
+
+def _write_whole(
+    cycle: RequestResponseCycle, status: int, headers: list[tuple[bytes, bytes]], body: bytes
+) -> None:
+    if cycle.disconnected:
+        return
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    fields = [b"%b: %b\r\n" % field for field in (*cycle.default_headers, *headers)]
+    cycle.transport.write(b"".join((STATUS_LINE[status], *fields, b"\r\n", body)))
+    cycle.message_event.set()
+    cycle.on_response()
+
+
+def serve(settings: Settings, workers: int, then: Callable[[str], None] | None = None) -> None:
+    """Serves until a signal ends it; prints one line with the address once it answers, and tells `then`."""
     config = _Config(
         "tradepost.assembly:application",
         factory=True,
@@ -136,7 +181,7 @@ def serve(settings: Settings, workers: int) -> None:
     )
     config.head_seconds = settings.header_seconds
     listening = _listen(settings)
-    threading.Thread(target=_announce, args=(listening.getsockname(),), daemon=True).start()
+    threading.Thread(target=_announce, args=(listening.getsockname(), then), daemon=True).start()
     server = uvicorn.Server(config)
     if workers > 1:
         Multiprocess(config, sockets=[listening]).run()
@@ -161,7 +206,7 @@ def _listen(settings: Settings) -> socket.socket:
     return listening
 
 
-def _announce(address: tuple[Any, ...]) -> None:
+def _announce(address: tuple[Any, ...], then: Callable[[str], None] | None) -> None:
     """Prints where the service is, once it is."""
     host, port = address[0], address[1]
     near = "localhost" if host in _EVERYWHERE else host
@@ -177,3 +222,5 @@ def _announce(address: tuple[Any, ...]) -> None:
             connection.close()
     shown = f"[{host}]" if ":" in host else host
     print(f"tradepost is serving on http://{shown}:{port}", flush=True)
+    if then is not None:
+        then(f"http://{near if host in _EVERYWHERE else shown}:{port}")

@@ -75,6 +75,7 @@ class SqliteDatabase:
         self._checkpoints.stop()
         self._scans.shutdown()
         self._disk.shutdown()
+        self._close_snapshot()
         self._reader.close()
         self._writer.close()
 
@@ -93,8 +94,9 @@ class SqliteDatabase:
             asyncio.get_running_loop().call_soon(self._close_snapshot)
 
     def _close_snapshot(self) -> None:
-        self._snapshot_open = False
-        self._reader.execute("COMMIT")
+        if self._snapshot_open:
+            self._snapshot_open = False
+            self._reader.execute("COMMIT")
 
     async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
