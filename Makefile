@@ -20,7 +20,7 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/tradepost openapi --check contract/openapi.json
+	$(BIN)/tradepost openapi --check contract
 
 bench: .venv/dev
 	$(BIN)/python -m benchmarks
@@ -29,7 +29,7 @@ env: .venv/dev
 
 # The committed contracts, written anew; their diff is the review.
 contract: .venv/dev
-	$(BIN)/tradepost openapi > contract/openapi.json
+	$(BIN)/tradepost openapi --write contract
 
 # The locked dependencies, resolved anew for every supported Python and platform.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --upgrade

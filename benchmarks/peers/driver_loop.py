@@ -23,13 +23,12 @@ from tradepost.domain.order import Order
 from tradepost.storage.plain import plain
 from tradepost.storage.sqlite import connect
 from tradepost.storage.statement import POSTGRES, SQLITE, Compiled, Statement, compile_statement
-from tradepost.storage.statements import events, products, users
+from tradepost.storage.statements import events, products
 
 _LINES = 3
 _POOL = 8
 _STATEMENTS = {
-    "user": users.STATUS,
-    "products": products.FOR_ORDER,
+    "basket": products.BASKET,
     "stock": products.MOVE_STOCK,
     "order": plain(Order).insert,
     "lines": plain(LineItem).insert,
@@ -51,8 +50,7 @@ class Orders:
         now, order_id, user_id = instant(ms), self._ids.new(ms), next(self._users)
         chosen = sorted(self._chance.sample(self._products, _LINES))
         return {
-            "user": {"id": user_id},
-            "products": {"ids": chosen},
+            "basket": {"ids": chosen, "user_id": user_id},
             "stock": [{"product_id": each, "pieces": 1, "now": now} for each in chosen],
             "order": _order(order_id, user_id, now),
             "lines": [_line(self._ids.new(ms), order_id, each, now) for each in chosen],

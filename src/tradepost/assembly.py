@@ -125,5 +125,5 @@ async def check_schema(store: Database) -> None:
 
 
 def _limits(found: Settings) -> RateLimits:
-    limit = Limit.parse(found.rate_limit)
+    limit = Limit(*found.rate_limit)
     return Shared(limit, found.redis_url) if found.redis_url else InProcess(limit)

@@ -164,8 +164,6 @@ class Invalid(Problem):
     def of(cls, errors: Sequence[MemberError], **facts: object) -> "Invalid":
         """All that is wrong, in one problem."""
         detail = errors[0].message if len(errors) == 1 else f"{len(errors)} members are not valid"
-        if len(errors) == 1 and errors[0].path:
-            detail = f"{errors[0].path[-1]} {detail}"
         return cls(detail, errors, **facts)
 
 

@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -13,6 +14,8 @@ import msgspec
 
 from tradepost.clock import parse_instant
 
+_RATE = re.compile(r"([0-9]{1,9})\s*/\s*(?:([0-9]{1,6})\s*)?(second|minute|hour)s?")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _PREFIX = "TRADEPOST_"
 
 
@@ -72,12 +75,13 @@ def _base_url(text: str) -> str | None:
     return text.rstrip("/") or None
 
 
-def _rate(text: str) -> str:
-    number, _, period = text.partition("/")
-    if not number.strip().isdigit() or int(number) < 1 or not period:
+def _rate(text: str) -> tuple[int, int]:
+    spelled = _RATE.fullmatch(text.strip())
+    requests, periods = (int(spelled[1]), int(spelled[2] or 1)) if spelled else (0, 0)
+    if spelled is None or requests < 1 or periods < 1:
         message = "has to look like 1000/second, 600/minute or 100/10 seconds"
         raise ValueError(message)
-    return text
+    return requests, periods * _SECONDS[spelled[3]]
 
 
 def _log(text: str) -> tuple[str, str]:
@@ -140,7 +144,9 @@ class Settings:
         "", "what links and event sources start with; else the request's address", _base_url
     )
     log: tuple[str, str] = _setting("text", "text or json, and a level: json,warning", _log)
-    rate_limit: str = _setting("1000/second", "requests a key may make, and an address without a key", _rate)
+    rate_limit: tuple[int, int] = _setting(
+        "1000/second", "requests a key may make, and an address without a key", _rate
+    )
     redis_url: str | None = _setting(
         "", "a Redis in which all processes share their rate limits", lambda text: text or None
     )

@@ -167,6 +167,7 @@ BAD: dict[str, tuple[str, Any, dict[str, str]]] = {
             "lineItems[3].colour": "unknown",
         },
     ),
+    "one bad member": ("/v1/users", {"name": None, "email": "one@bad.example"}, {"name": "type"}),
     "no lines": ("/v1/orders", {"userId": "u", "lineItems": []}, {"userId": "unknown", "lineItems": "length"}),
     "API key": (
         "/v1/api-keys",
@@ -187,6 +188,8 @@ def test_every_bad_member_is_named_at_once(service: Service, name: str) -> None:
     path, body, expected = BAD[name]
     reply = service.post(path, body)
     assert reply.status == 422
+    said = [reply.json["detail"], *(error["message"] for error in reply.json["errors"])]
+    assert not re.search(r"\b[a-z]+_[a-z]+\b", " ".join(said)), "a name from inside"
     codes = {error["field"]: error["code"] for error in reply.json["errors"]}
     fields = {field if code else field.partition("[")[0] for field, code in expected.items()}
     assert {field if field in fields else field.partition("[")[0] for field in codes} == fields

@@ -102,7 +102,7 @@ class Doorkeeper:
             raise Unauthenticated(message, challenge=_INVALID)
         self._note_use(row[0], row[6], now)
         scopes = granted(msgspec.json.decode(row[2], type=list[str]))
-        return Caller(key_id=row[0], scopes=scopes, user_id=row[3], token=token)
+        return Caller(key_id=row[0], scopes=scopes, user_id=row[3], token=token, expires_at=row[4])
 
     def _note_use(self, key_id: str, last_used_at: str | None, now: int) -> None:
         known = self._touched.get(key_id, 0 if last_used_at is None else parse_instant(last_used_at))

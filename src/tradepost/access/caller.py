@@ -12,6 +12,7 @@ class Caller(msgspec.Struct, frozen=True):
     scopes: frozenset[str]
     user_id: str | None = None
     token: bytes = b""
+    expires_at: str | None = None
 
     def require(self, scope: str) -> None:
         """Raises `Forbidden` unless the caller has the scope."""

@@ -6,15 +6,12 @@ draw from the same buckets, and should Redis fail, each process falls back to it
 
 import logging
 import math
-import re
 import time
 from collections.abc import Awaitable
 from typing import Any, NamedTuple, Protocol
 
 _log = logging.getLogger("tradepost.access")
 
-_SPELLED = re.compile(r"(\d+)\s*/\s*(?:(\d+)\s*)?(second|minute|hour)s?")
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _BUCKETS_KEPT = 50_000
 
 
@@ -23,15 +20,6 @@ class Limit(NamedTuple):
 
     requests: int
     seconds: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Limit":
-        """`1000/second`, `600/minute`, `100/10 seconds`; ValueError otherwise."""
-        spelled = _SPELLED.fullmatch(text.strip())
-        if spelled is None or int(spelled[1]) < 1:
-            message = "has to look like 1000/second or 600/minute"
-            raise ValueError(message)
-        return cls(int(spelled[1]), int(spelled[2] or 1) * _SECONDS[spelled[3]])
 
 
 class Verdict(NamedTuple):

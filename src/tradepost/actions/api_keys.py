@@ -6,13 +6,14 @@ from typing import ClassVar
 import msgspec
 
 from tradepost.access.api_keys import new_key
+from tradepost.access.caller import Caller
 from tradepost.actions.change import Change, Rows
 from tradepost.actions.plain import Plain
 from tradepost.clock import instant, parse_instant
 from tradepost.domain.api_key import ApiKey
 from tradepost.domain.input import Values
 from tradepost.domain.scope import granted
-from tradepost.problems import MemberError
+from tradepost.problems import Forbidden, MemberError
 from tradepost.storage.database import Row
 from tradepost.storage.statements import api_keys
 
@@ -33,6 +34,7 @@ class ApiKeys(Plain):
         for scope in sorted(granted(values["scopes"]) - change.caller.scopes):
             change.caller.require(scope)
         await self._refuse(change, values, None)
+        _check_outlives(change.caller, values["expires_at"])
         made = new_key()
         row = await change.add(
             ApiKey,
@@ -53,6 +55,14 @@ class ApiKeys(Plain):
     async def delete(self, change: Change, current: Row) -> None:
         """Revokes a key at once; it stays to be read, and revoking it again changes nothing."""
         await change.tx.run(api_keys.REVOKE, key_id=current[0], now=change.now)
+
+
+def _check_outlives(caller: Caller, expires_at: str | None) -> None:
+    if caller.expires_at is None:
+        return
+    if expires_at is None or parse_instant(expires_at) > parse_instant(caller.expires_at):
+        message = f"A key that expires at {caller.expires_at} can make none that outlives it"
+        raise Forbidden(message)
 
 
 def _expiry_errors(values: Values, now: int) -> list[MemberError]:

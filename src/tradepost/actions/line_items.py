@@ -76,8 +76,8 @@ class LineItems(Plain):
                 MemberError(("order_id",), f"names an order that has its {MAX_LINES} lines", "length")
             )
         product_id, quantity = new.get("product_id"), new.get("quantity", 0)
-        held = await stock.hold(change, [product_id] if product_id else [])
-        if product_id and not old:
+        held = await stock.hold(change, [] if product_id is None else [product_id])
+        if product_id is not None and not old:
             errors += unorderable(held, [((), product_id)], order.get("currency"))
         if product_id in held:
             short = shortage(held[product_id], quantity - old.get("quantity", 0), ())

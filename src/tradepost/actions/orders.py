@@ -20,7 +20,7 @@ from tradepost.domain.record import members
 from tradepost.problems import Final, Invalid, MemberError, Path
 from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
-from tradepost.storage.statements import orders, users
+from tradepost.storage.statements import orders
 
 _LINES = plain(LineItem)
 _ORDERS = plain(Order)
@@ -102,7 +102,9 @@ class _Lines:
         self.before = Counter(
             quantities((line["product_id"], line["quantity"]) for line in self._old.values())
         )
-        self.after = quantities((line.product_id, line.quantity or 0) for line in given if line.product_id)
+        self.after = quantities(
+            (line.product_id, line.quantity or 0) for line in given if line.product_id is not None
+        )
 
     def _keeps(self, line: Any) -> dict[str, Any] | None:
         kept = self._old.get(line.id) if isinstance(line.id, str) else None
@@ -113,7 +115,7 @@ class _Lines:
         new = [
             (("line_items", i), line.product_id)
             for i, line in enumerate(self._given)
-            if line.product_id and self._kept[i] is None
+            if line.product_id is not None and self._kept[i] is None
         ]
         return [
             *self._twice(),
@@ -185,12 +187,11 @@ class _Draft:
 
 async def _judge_new(change: Change, values: Values) -> _Draft:
     """Judges an order that is to be placed, as far as its members could be read."""
-    errors = await _user_errors(change, values["user_id"]) if "user_id" in values else []
+    lines = _Lines("", [], values.get("line_items", []))
+    held, errors = await _basket(change, values, lines)
     if values.get("status", "PENDING") != "PENDING":
         errors.append(MemberError(("status",), "of a new order is PENDING", "invalid_transition"))
     address, wrong = await _address(change, values)
-    lines = _Lines("", [], values.get("line_items", []))
-    held = await stock.hold(change, lines.after)
     return _Draft([*errors, *wrong, *lines.errors(held, None)], lines, held, address)
 
 
@@ -308,15 +309,16 @@ def _move_errors(old: str, new: str, *, lines: bool, readdressed: bool) -> list[
     return errors
 
 
-async def _user_errors(change: Change, user_id: str) -> list[MemberError]:
-    """An order is placed for an active user; a key that acts for one user knows no other."""
-    mine = change.caller.user_id in (None, user_id)
-    row = await change.tx.row(users.STATUS, id=user_id) if mine else None
-    if row is None:
-        return [MemberError(("user_id",), "names no user", "unknown")]
-    if row[0] != "ACTIVE":
-        return [MemberError(("user_id",), "names a deactivated user", "deactivated")]
-    return []
+async def _basket(change: Change, values: Values, lines: _Lines) -> tuple[dict[str, Held], list[MemberError]]:
+    """The products, held, and what is wrong with the user: a key that acts for one user knows no other."""
+    if "user_id" not in values:
+        return await stock.hold(change, lines.after), []
+    held, status = await stock.basket(change, lines.after, values["user_id"])
+    if status is None or change.caller.user_id not in (None, values["user_id"]):
+        return held, [MemberError(("user_id",), "names no user", "unknown")]
+    if status != "ACTIVE":
+        return held, [MemberError(("user_id",), "names a deactivated user", "deactivated")]
+    return held, []
 
 
 async def _address(change: Change, values: Values) -> tuple[str | None, list[MemberError]]:

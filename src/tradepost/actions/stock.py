@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tradepost.actions.change import Change
-from tradepost.storage.statements import products
+from tradepost.storage.statements import products, users
 
 
 class Held(NamedTuple):
@@ -32,6 +32,17 @@ async def hold(change: Change, product_ids: Iterable[str]) -> dict[str, Held]:
     """The products with these ids, held; unknown ids are missing from the answer."""
     rows = await change.tx.rows(products.FOR_ORDER, ids=sorted(set(product_ids)))
     return {row[0]: Held(*row) for row in rows}
+
+
+async def basket(
+    change: Change, product_ids: Iterable[str], user_id: str
+) -> tuple[dict[str, Held], str | None]:
+    """The products held, and the state of the user who orders; None if there is no such user."""
+    rows = await change.tx.rows(products.BASKET, ids=sorted(set(product_ids)), user_id=user_id)
+    if rows:
+        return {row[0]: Held(*row[:-1]) for row in rows}, rows[0][-1]
+    found = await change.tx.row(users.STATUS, id=user_id)
+    return {}, found[0] if found else None
 
 
 async def move(change: Change, held: Mapping[str, Held], pieces: Mapping[str, int]) -> None:

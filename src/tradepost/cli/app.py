@@ -18,6 +18,11 @@ for word, where in {
     "serve": "tradepost.cli.serve:serve",
     "migrate": "tradepost.cli.migrate:migrate",
     "keys": "tradepost.cli.keys:keys",
+    "openapi": "tradepost.cli.openapi:openapi",
+    "doctor": "tradepost.cli.doctor:doctor",
+    "demo": "tradepost.cli.demo:demo",
+    "import": "tradepost.cli.import_:import_",
+    "export": "tradepost.cli.export:export",
 }.items():
     app.command(where, name=word)
 

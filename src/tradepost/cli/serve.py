@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -22,6 +23,7 @@ def serve(
     workers: int = 1,
     migrate: bool = False,
     deliveries: Annotated[bool, Parameter(negative="--no-deliveries")] = True,
+    welcome: bool = False,
 ) -> None:
     """Serve the API. A new database gets a first key, printed once.
 
@@ -37,19 +39,28 @@ def serve(
         Apply pending migrations first, on PostgreSQL too (an embedded database always does).
     deliveries
         Deliver webhooks from this process too.
+    welcome
+        Fill an empty database with demo data, keep a key in var/key, and say what to try: for development.
     """
     del deliveries
     found = settings.load(host=host, port=port)
     if migrate or found.database_url.startswith("sqlite:"):
         asyncio.run(assembly.migrate(found))
+    then = _welcome(found) if welcome else None
     asyncio.run(_first_key(found))
     os.environ["TRADEPOST_HOST"], os.environ["TRADEPOST_PORT"] = found.host, str(found.port)
     if workers > 1:
         with tempfile.TemporaryDirectory(prefix="tradepost-metrics-") as directory:
             os.environ["TRADEPOST_METRICS_DIR"] = directory
-            server.serve(found, workers)
+            server.serve(found, workers, then)
     else:
-        server.serve(found, workers)
+        server.serve(found, workers, then)
+
+
+def _welcome(found: Settings) -> Callable[[str], None]:
+    from tradepost.cli.welcome import Welcome, prepare  # noqa: PLC0415 (who serves in earnest needs none of it)
+
+    return Welcome(asyncio.run(prepare(found))).say
 
 
 async def _first_key(found: Settings) -> None:

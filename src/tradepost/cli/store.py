@@ -23,3 +23,8 @@ async def opened(settings: Settings) -> AsyncIterator[Performer]:
         yield assembly.performer(settings, database, Clock(), catalogue.RESOURCES)
     finally:
         await database.stop()
+
+
+def source_of(settings: Settings) -> str:
+    """What events of a command give as their source: the address of the service."""
+    return settings.base_url or f"http://{settings.host}:{settings.port}"

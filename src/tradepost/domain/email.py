@@ -6,13 +6,15 @@ import re
 _PLAIN = re.compile(
     r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\.)+[a-z]{2,20}"
 )
-_MAX_PLAIN_LOCAL = 64
+_MAX_LOCAL = 64
 
 
 def check_email(address: str) -> str | None:
     """What is wrong with an email address, if anything."""
-    if _PLAIN.fullmatch(address) and "--" not in address and address.index("@") <= _MAX_PLAIN_LOCAL:
+    if _PLAIN.fullmatch(address) and "--" not in address and address.index("@") <= _MAX_LOCAL:
         return None
+    if len(address.rpartition("@")[0].encode()) > _MAX_LOCAL:
+        return f"has more than {_MAX_LOCAL} bytes before the @ (RFC 5321, 4.5.3.1.1)"
     # Loaded when first needed: it brings the whole of IDNA with it.
     from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415
 

@@ -32,17 +32,21 @@ _CODES = (
 class Input:
     """What a body for a record may say.
 
-    `names` are the members' names outside; `fixed` members come from elsewhere (the path) and are ignored,
-    as read-only ones are.
+    `names` are the members' names outside, `child_names` those of embedded children; `fixed` members come
+    from elsewhere (the path) and are ignored, as read-only ones are.
     """
 
     def __init__(
-        self, record: type[Record], names: Mapping[str, str], fixed: frozenset[str] = frozenset()
+        self,
+        record: type[Record],
+        names: Mapping[str, str],
+        fixed: frozenset[str] = frozenset(),
+        child_names: Mapping[str, str] | None = None,
     ) -> None:
         self.record = record
         self.names = names
         self.taken = [each for each in members(record) if not each.read_only and each.name not in fixed]
-        self.child = _child_input(record)
+        self.child = _child_input(record, child_names)
         self._outside = {outside: inside for inside, outside in names.items()}
         self._required = [each.name for each in self.taken if each.required]
         self._checked = [(each.name, each.check) for each in self.taken if each.check]
@@ -114,6 +118,7 @@ class Input:
             return
         if any("\x00" in text for text in _texts(value)):
             errors.append(MemberError(at, "contains a NUL character; remove it", "invalid"))
+            del values[name]  # no database is asked about it
 
     def each(self, value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
         """The children of a list, each judged by this input; what could not be read of one is None."""
@@ -190,12 +195,12 @@ def names_of(record: type[Record]) -> dict[str, str]:
     return names
 
 
-def _child_input(record: type[Record]) -> Input | None:
+def _child_input(record: type[Record], names: Mapping[str, str] | None) -> Input | None:
     found = embedded_child(record)
     if found is None:
         return None
     child, key = found
-    return Input(child, names_of(child), frozenset({key}))
+    return Input(child, names or names_of(child), frozenset({key}))
 
 
 def _type(member: Member) -> Any:

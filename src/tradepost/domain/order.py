@@ -10,7 +10,18 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from tradepost.domain.record import FILTERABLE, JSON, MONEY, RANGED, READ_ONLY, SORTABLE, BelongsTo, Dated
+from tradepost.domain.address import Address
+from tradepost.domain.record import (
+    FILTERABLE,
+    JSON,
+    MONEY,
+    RANGED,
+    READ_ONLY,
+    SORTABLE,
+    BelongsTo,
+    Dated,
+    SnapshotOf,
+)
 from tradepost.domain.user import User
 
 MAX_LINES = 100
@@ -51,6 +62,7 @@ class Order(Dated, kw_only=True):
         Meta(description="The address as it was when it was chosen."),
         READ_ONLY,
         JSON,
+        SnapshotOf(Address),
     ] = None
 
 

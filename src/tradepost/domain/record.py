@@ -51,6 +51,13 @@ class BelongsTo:
 
 
 @dataclass(frozen=True)
+class SnapshotOf:
+    """The member holds another record's JSON as it was at a moment."""
+
+    of: type["Record"]
+
+
+@dataclass(frozen=True)
 class Checked:
     """A rule beyond the type: gets the value, returns what is wrong with it or None."""
 
@@ -90,6 +97,7 @@ class Member:
     marks: frozenset[Mark]
     check: Callable[[Any], str | None] | None
     belongs_to: BelongsTo | None
+    snapshot_of: "type[Record] | None"
     description: str
     values: tuple[str, ...]  # of an enumeration, else empty
 
@@ -172,6 +180,7 @@ def _member(name: str, hint: Any, default: Any) -> Member:
         marks=frozenset(extra for extra in extras if isinstance(extra, Mark)),
         check=next((extra.check for extra in extras if isinstance(extra, Checked)), None),
         belongs_to=next((extra for extra in extras if isinstance(extra, BelongsTo)), None),
+        snapshot_of=next((extra.of for extra in extras if isinstance(extra, SnapshotOf)), None),
         description=next((meta.description for meta in metas if meta.description), ""),
         values=_values(inner),
     )

@@ -48,17 +48,22 @@ def hash_tag(body: bytes) -> bytes:
 
 
 def problem_answer(
-    problem: Problem, request: Request, base_url: str, names: Mapping[str, str] | None = None
+    problem: Problem,
+    request: Request,
+    base_url: str,
+    names: Mapping[str | tuple[str, str], str] | None = None,
 ) -> Answer:
     """A problem as `application/problem+json`; `names` are the members' names in the request's version."""
     status = status_of(type(problem))
+    errors = [_error(each, names or {}) for each in problem.errors]
+    lone = len(errors) == 1 and errors[0]["message"] == problem.detail
     body: dict[str, Any] = {
         "type": f"{base_url}/problems/{problem.kind}",
         "title": problem.title,
         "status": status,
-        "detail": problem.detail,
+        "detail": f"{errors[0]['field']} {problem.detail}".lstrip() if lone else problem.detail,
         "instance": request.path,
-        "errors": [_error(each, names or {}) for each in problem.errors],
+        "errors": errors,
     }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         body["requestId"] = request.id
@@ -90,8 +95,8 @@ def _headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
     return found
 
 
-def _error(error: MemberError, names: Mapping[str, str]) -> dict[str, str]:
-    path = tuple(_outside(part, names) for part in error.path)
+def _error(error: MemberError, names: Mapping[str | tuple[str, str], str]) -> dict[str, str]:
+    path = _outside(error.path, names)
     return {"field": field_text(path), "message": error.message, "pointer": pointer(path), "code": error.code}
 
 
@@ -107,8 +112,14 @@ def pointer(path: Path) -> str:
     return "#" + "".join(f"/{part}" for part in parts)
 
 
-def _outside(part: str | int, names: Mapping[str, str]) -> str | int:
-    """A member's name in the version that was asked for; indexes and the client's own names stay."""
-    if isinstance(part, int | Outside):
-        return part
-    return names.get(part) or camel(part)
+def _outside(path: Path, names: Mapping[str | tuple[str, str], str]) -> Path:
+    """The members' names in the version that was asked for; indexes and the client's own names stay."""
+    found: list[str | int] = []
+    above = ""
+    for part in path:
+        if isinstance(part, int | Outside):
+            found.append(part)
+        else:
+            found.append(names.get((above, part) if above else part) or camel(part))
+            above = part
+    return tuple(found)

@@ -18,7 +18,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 MAX_BODY = 1 << 20
 _BODY_SECONDS = 30.0
 _MAX_PARAMETERS = 100
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+# Version ff and ids of nothing but zeros are not valid (W3C Trace Context, 3.2.2).
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 class Disconnected(Exception):
@@ -56,7 +57,9 @@ class Request:
         self.path: str = scope["path"]
         self.headers: dict[bytes, bytes] = _headers(scope["headers"])
         self.route = ""  # the shape of the path, for logs and metrics
-        self.names: Mapping[str, str] = {}  # of the members, in the version that was asked for
+        self.names: Mapping[
+            str | tuple[str, str], str
+        ] = {}  # of the members, in the version that was asked for
         self.caller: Caller | None = None
         self.bucket = ""  # whose rate it counts against
         self.verdict: Verdict | None = None

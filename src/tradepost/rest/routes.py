@@ -43,6 +43,7 @@ class Route:
     template: str
     allow: str
     verbs: Mapping[str, Verb]
+    error_names: Mapping[str | tuple[str, str], str]
 
 
 class Place(NamedTuple):
@@ -101,7 +102,7 @@ def _route(shape: Shape, template: str, methods: tuple[str, ...], handlers: Mapp
         if method in handlers:
             scope = resource.read_scope if method in SAFE else resource.write_scope
             taken[method] = Verb(handlers[method], scope, _for_user_keys(shape, method))
-    return Route(shape, template, ", ".join(methods), taken)
+    return Route(shape, template, ", ".join(methods), taken, shape.error_names)
 
 
 def _for_user_keys(shape: Shape, method: str) -> bool:

@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 import xxhash
+from msgspec import Struct
 
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import UNITS
-from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.domain.record import Mark, Member, Record, embedded_child, members, parents
 from tradepost.problems import Malformed
 from tradepost.resource import Resource
 from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.plain import Plain, plain
 from tradepost.versions.changes import Version
 
 
@@ -47,8 +48,13 @@ class Shape:
         self.inside = {outside: name for name, outside in self.names.items()}
         self.members = {self.names[each.name]: each for each in members(record)}
         self.embeds = _CHILDREN in self.names
-        self.input = Input(record, self.names)
-        self.input_under = Input(record, self.names, frozenset([resource.under] if resource.under else []))
+        found = embedded_child(record)
+        self.child = found[0] if found else None
+        self.child_names = version.names(self.child.kind, names_of(self.child)) if self.child else {}
+        self.whole = _whole(self.statements)
+        under = frozenset([resource.under] if resource.under else [])
+        self.input = Input(record, self.names, child_names=self.child_names)
+        self.input_under = Input(record, self.names, under, child_names=self.child_names)
         self.width = len(self.statements.names)
         self.version_at = self.width - 1
         self.revision = xxhash.xxh32_hexdigest(repr([self.names, version.name]).encode())[:4]
@@ -56,12 +62,25 @@ class Shape:
         if resource.parent:
             self.parent_statements = plain(resource.parent.parent)
             self.parent_segment = resource.parent.parent.plural.replace("_", "-")
+        self._known: dict[str, Any] = {"Raw": msgspec.Raw, "UNSET": msgspec.UNSET} | {
+            each.name: _snapshot(
+                version.names(each.snapshot_of.kind, names_of(each.snapshot_of)), each.snapshot_of
+            )
+            for each in members(record)
+            if each.snapshot_of
+        }
         self.view = self._view(None)
         self.fields = lru_cache(_FIELD_SETS_KEPT)(self._view)
 
     def tag(self, row: Row) -> bytes:
         """The strong ETag of an item: its row's version, and the revision of what a row looks like."""
         return f'"{row[self.version_at]}.{self.revision}"'.encode()
+
+    @property
+    def error_names(self) -> dict[str | tuple[str, str], str]:
+        """The names of members outside, those of embedded children below their parent's member."""
+        names: dict[str | tuple[str, str], str] = dict(self.names.items())
+        return names | {(_CHILDREN, name): outside for name, outside in self.child_names.items()}
 
     def chosen(self, fields: str) -> frozenset[str]:
         """The members that `fields` names, by their names inside; raises `Malformed` for an unknown one."""
@@ -75,28 +94,72 @@ class Shape:
     def writable(self, rows: Sequence[Row]) -> dict[str, Any]:
         """What a body could say to leave the record as it is: the ground a merge patch is applied to."""
         shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.view.one(rows)))
-        for child in shown.get(self.names.get(_CHILDREN, ""), ()):
-            for name in [name for name in child if name not in ("id", "productId", "quantity")]:
-                del child[name]
+        if self.input.child:
+            kept = {"id", *(self.child_names[each.name] for each in self.input.child.taken)}
+            lines = self.names[_CHILDREN]
+            shown[lines] = [{name: line[name] for name in line if name in kept} for line in shown[lines]]
         taken = {self.names[each.name] for each in self.input.taken} | {self.names.get(_CHILDREN, "")}
         return {name: value for name, value in shown.items() if name in taken}
 
     def _view(self, chosen: frozenset[str] | None) -> View:
         name = f"{self.version.name}_{self.record.kind}"
-        shown = _expressions(self.record, 0, self.names, chosen)
-        child = embedded_child(self.record)
-        if child is None or (chosen is not None and _CHILDREN not in chosen):
-            return _compiled(name, shown)
-        below = _expressions(child[0], self.width, names_of(child[0]), None)
-        children = _compiled(f"{self.version.name}_{child[0].kind}", below).many
-        width = self.width
-        shown.insert(-2, (self.names[_CHILDREN], "row[-1]"))
-        item = _compiled(name, shown).one
-
-        def one(rows: Sequence[Row]) -> Any:
-            return item([(*rows[0], children([row for row in rows if row[width] is not None]))])
-
+        child = self.child if chosen is None or _CHILDREN in chosen else None
+        if child is None:
+            made = _struct(name, _expressions(self.record, 0, self.names, chosen))
+            known = {"Made": made.struct, **self._known}
+            return View(
+                eval(f"lambda rows: (row := rows[0]) and {made.call}", known),  # noqa: S307
+                eval(f"lambda rows: [{made.call} for row in rows]", known),  # noqa: S307
+            )
+        below = _struct(
+            f"{name}_{child.kind}", _expressions(child, self.width, self.child_names, None), "Below"
+        )
+        children = f"[{below.call} for row in rows if row[{self.width}] is not None]"
+        shown = [
+            (outside, value.replace("row[", "first["))
+            for outside, value in _expressions(self.record, 0, self.names, chosen)
+        ]
+        shown.insert(-2, (self.names[_CHILDREN], children))
+        made = _struct(name, shown)
+        known = {"Made": made.struct, "Below": below.struct, **self._known}
+        one = eval(f"lambda rows: (first := rows[0]) and {made.call}", known)  # noqa: S307
         return View(one, lambda rows: [one(list(run)) for _, run in groupby(rows, itemgetter(0))])
+
+
+def _whole(statements: Plain) -> tuple[Plain, int] | None:
+    """The parent that the record is embedded in, and where in a row its id is."""
+    for key, link in parents(statements.record):
+        if link.embedded:
+            return plain(link.parent), statements.names.index(key.name)
+    return None
+
+
+class _Struct(NamedTuple):
+    """A struct to encode, and the expression that fills one from `row`."""
+
+    struct: type[Struct]
+    call: str
+
+
+def _snapshot(names: dict[str, str], of: type[Record]) -> Callable[[str], msgspec.Raw]:
+    """A snapshot as a version shows it: kept under the records' names, renamed where the version does."""
+    renamed = {each.json_name: names[each.name] for each in members(of) if each.json_name != names[each.name]}
+    if not renamed:
+        return msgspec.Raw
+
+    def shown(kept: str) -> msgspec.Raw:
+        found = {renamed.get(name, name): value for name, value in msgspec.json.decode(kept).items()}
+        return msgspec.Raw(msgspec.json.encode(found))
+
+    return shown
+
+
+def _struct(name: str, shown: list[tuple[str, str]], called: str = "Made") -> _Struct:
+    """Made of positions alone: no caller's text is in the expression."""
+    places = [f"m{i}" for i in range(len(shown))]
+    outside = dict(zip(places, [outside for outside, _ in shown], strict=True))
+    struct = msgspec.defstruct(name, [(place, Any) for place in places], rename=outside, gc=False)
+    return _Struct(struct, f"{called}({', '.join(value for _, value in shown)})")
 
 
 def _expressions(
@@ -117,18 +180,6 @@ def _expression(each: Member, position: int) -> str:
     if Mark.OMITTED in each.marks:
         return f"(UNSET if {value} is None else {value})"
     if Mark.JSON in each.marks:
-        return f"Raw({value})" if not each.nullable else f"(None if {value} is None else Raw({value}))"
+        shown = f"{each.name}({value})" if each.snapshot_of else f"Raw({value})"
+        return shown if not each.nullable else f"(None if {value} is None else {shown})"
     return value
-
-
-def _compiled(name: str, shown: list[tuple[str, str]]) -> View:
-    """Functions from rows to structs, made of positions alone: no caller's text is in them."""
-    places = [f"m{i}" for i in range(len(shown))]
-    outside = dict(zip(places, [name for name, _ in shown], strict=True))
-    made = msgspec.defstruct(name, [(place, Any) for place in places], rename=outside, gc=False)
-    call = f"Made({', '.join(value for _, value in shown)})"
-    known = {"Made": made, "Raw": msgspec.Raw, "UNSET": msgspec.UNSET}
-    return View(
-        eval(f"lambda rows: (row := rows[0]) and {call}", known),  # noqa: S307
-        eval(f"lambda rows: [{call} for row in rows]", known),  # noqa: S307
-    )

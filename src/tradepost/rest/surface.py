@@ -72,7 +72,7 @@ class Rest:
             request.known_parameters = ("version",)
             place = self.routes[version].find(parts[1:])
             request.route = place.route.template.removeprefix(f"/{version.name}")
-        request.names = place.route.shape.names
+        request.names = place.route.error_names
         if request.method == "OPTIONS":
             return _options(place.route)
         caller = await self._let_in(request)

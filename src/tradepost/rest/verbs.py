@@ -212,6 +212,8 @@ async def _held(call: Call, change: Change) -> Row:
         mine = await change.tx.row(call.shape.statements.exists_owned, id=call.item_id, owner=call.owner)
         if mine is None:
             raise _missing(call)
+    if call.shape.whole is not None:
+        await _hold_whole(call, change)
     row = await change.tx.row(call.shape.statements.lock, id=call.item_id)
     if row is None or not _under(call, row):
         raise _missing(call)
@@ -220,6 +222,14 @@ async def _held(call: Call, change: Change) -> Row:
     )
     conditional.check_write(call.request.headers, tag)
     return tuple(row)
+
+
+async def _hold_whole(call: Call, change: Change) -> None:
+    """Who changes a part holds the whole first, as whoever changes the whole does: no deadlock."""
+    whole, key_at = call.shape.whole or (call.shape.statements, 0)
+    part = await change.tx.row(call.shape.statements.get, id=call.item_id)
+    if part is not None:
+        await change.tx.row(whole.lock, id=part[key_at])
 
 
 async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any]) -> Values:

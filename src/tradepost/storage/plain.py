@@ -84,7 +84,13 @@ class Plain:
 
     def _one(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
         chosen = select(*self.columns).where(*conditions, *self._seen())
-        return Statement(purpose, self._with_children(chosen, []) if self.child else chosen)
+        if self.child:
+            child, key = self.child
+            below = plain(child)
+            joined = below.table.c[key] == self.table.c.id
+            chosen = chosen.add_columns(*below.columns).outerjoin_from(self.table, below.table, joined)
+            chosen = chosen.order_by(below.table.c.id)
+        return Statement(purpose, chosen)
 
     def _known(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
         return Statement(purpose, select(self.table.c.id).where(*conditions, *self._seen()))
@@ -137,7 +143,8 @@ class Plain:
 
     @property
     def _indexed(self) -> set[str]:
-        return {"id", *(next(iter(index.columns)).name for index in self.table.indexes)}
+        leading = [next(iter(index.columns)).name for index in self.table.indexes]
+        return {"id", next(iter(self.table.primary_key.columns)).name, *leading}
 
     @property
     def _owner_column(self) -> str:

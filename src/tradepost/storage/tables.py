@@ -14,6 +14,7 @@ from sqlalchemy import (
     Index,
     Integer,
     MetaData,
+    PrimaryKeyConstraint,
     Table,
     Text,
     text,
@@ -25,7 +26,7 @@ from tradepost.domain.event import Event
 from tradepost.domain.line_item import LineItem
 from tradepost.domain.order import Order
 from tradepost.domain.product import Product
-from tradepost.domain.record import Mark, Member, Record, members
+from tradepost.domain.record import Mark, Member, Record, members, parents
 from tradepost.domain.user import User
 
 metadata = MetaData()
@@ -42,13 +43,22 @@ def table(record: type[Record]) -> Table:
         record.plural,
         metadata,
         *_columns(record),
+        PrimaryKeyConstraint(*_key(record)),
         Column("version", BIG, nullable=False),
         *([Column("deleted_at", BYTES_ORDERED)] if record.hides_deleted else []),
         sqlite_with_rowid=False,
     )
+    if len(made.primary_key.columns) > 1:
+        Index(f"{record.plural}_id_key", made.c.id, unique=True)
     for each in members(record):
         _index(made, record, each)
     return made
+
+
+def _key(record: type[Record]) -> tuple[str, ...]:
+    """Embedded children are kept in the order of their parents: those of one lie side by side."""
+    above = next((key.name for key, link in parents(record) if link.embedded), None)
+    return ("id",) if above is None else (above, "id")
 
 
 def folded(member: Member) -> str:
@@ -61,7 +71,7 @@ def _columns(record: type[Record]) -> list[Column[str]]:
     for each in members(record):
         kind: Any = BIG if each.is_integer else BYTES_ORDERED
         keys = [ForeignKey(table(each.belongs_to.parent).c.id)] if each.belongs_to else []
-        columns.append(Column(each.name, kind, *keys, primary_key=each.name == "id", nullable=each.nullable))
+        columns.append(Column(each.name, kind, *keys, nullable=each.nullable))
         if Mark.UNIQUE_FOLDED in each.marks:
             columns.append(Column(folded(each), BYTES_ORDERED, nullable=False))
     return columns
@@ -76,7 +86,7 @@ def _index(made: Table, record: type[Record], each: Member) -> None:
     elif Mark.UNIQUE_FOLDED in each.marks:
         Index(f"{name}_{folded(each)}_key", made.c[folded(each)], unique=True, **where)
     sorts = Mark.SORTABLE in each.marks and Mark.UNIQUE not in each.marks and each.name != "created_at"
-    if sorts or each.belongs_to:
+    if (sorts or each.belongs_to) and each.name != _key(record)[0]:
         Index(f"{name}_{each.name}_idx", made.c[each.name], made.c.id, **where)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from alembic import op
-from sqlalchemy import CheckConstraint, ForeignKey
+from sqlalchemy import CheckConstraint, ForeignKey, PrimaryKeyConstraint
 from sqlalchemy import text as sql
 
 from tradepost.storage.migrations.columns import integer, text
@@ -99,7 +99,7 @@ def _goods() -> None:
         _index("orders", column)
     op.create_table(
         "line_items",
-        text("id", primary_key=True),
+        text("id"),
         text("order_id", ForeignKey("orders.id")),
         text("product_id", ForeignKey("products.id")),
         integer("quantity"),
@@ -111,9 +111,11 @@ def _goods() -> None:
         text("created_at"),
         text("updated_at"),
         integer("version"),
+        PrimaryKeyConstraint("order_id", "id"),
         sqlite_with_rowid=False,
     )
-    for column in ("order_id", "product_id", "updated_at"):
+    _unique("line_items", "id")
+    for column in ("product_id", "updated_at"):
         _index("line_items", column)
 
 

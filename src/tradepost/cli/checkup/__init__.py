@@ -1,0 +1,1 @@
+"""What `tradepost doctor` looks at: each check is a function that yields its findings."""

@@ -1,0 +1,1 @@
+"""Records in files: read and judged by the rules of the API; written so that they can be read again."""

@@ -1,0 +1,216 @@
+"""Orders of the past: recorded as they were, with their prices and their status; they take no stock.
+
+They may name archived products and deactivated users. By their ids they may even name deleted ones, as the
+orders that `export` writes do.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from tradepost.actions.change import Change
+from tradepost.clock import instant
+from tradepost.domain.address import Address
+from tradepost.domain.input import Input, Values, names_of
+from tradepost.domain.line_item import LineItem
+from tradepost.domain.money import MAX_PRICE, MAX_TOTAL, UNITS, NotMoney, to_units
+from tradepost.domain.order import Order
+from tradepost.domain.record import members
+from tradepost.problems import Invalid, MemberError
+from tradepost.storage.plain import plain
+from tradepost.storage.statements import references
+from tradepost.transfer.given import Shape
+from tradepost.transfer.kind import Entry, Outcome
+from tradepost.transfer.order_names import Names, Priced, names
+from tradepost.transfer.row import LineRow, OrderRow, born, check_id, ms_of, user_errors
+
+_PRICES_REMEMBERED = 16_384
+
+_address = Input(Address, names_of(Address), frozenset({"user_id"}))
+
+
+class OrderKind:
+    """Orders in files."""
+
+    record = Order
+    shape = Shape(OrderRow, LineRow)
+
+    def __init__(self) -> None:
+        self.input = Input(OrderRow, names_of(OrderRow))
+
+    def entry(self, values: Values, now_ms: int) -> Entry:
+        errors = [*_identity_errors(values), *_line_errors(values["line_items"], now_ms)]
+        errors += _address_errors(values["shipping_address"])
+        if errors:
+            raise Invalid.of(errors)
+        return Entry(values, born(values, now_ms), 2 + len(values["line_items"]))
+
+    async def add(self, change: Change, entries: Sequence[Entry]) -> list[Outcome]:
+        batch = _Batch(change, await names(change, [entry.values for entry in entries]))
+        outcomes = [batch.judge(entry) for entry in entries]
+        await batch.write()
+        return outcomes
+
+
+class _Batch:
+    """Orders that are written together."""
+
+    def __init__(self, change: Change, known: Names) -> None:
+        self._change = change
+        self._known = known
+        self._orders: list[dict[str, Any]] = []
+        self._lines: list[dict[str, Any]] = []
+        self._references: list[dict[str, str]] = []
+
+    def judge(self, entry: Entry) -> Outcome:
+        """What becomes of an order; its rows join those to write."""
+        values, known = entry.values, self._known
+        if values["reference"] in known.references or values["id"] in known.orders:
+            return "there"
+        errors: list[MemberError] = []
+        user_id = known.users.of(values, errors)
+        address = self._address(values, user_id, errors)
+        currency, sold = self._sold(values, errors)
+        total = sum(price * line.quantity for line, _, price in sold)
+        if total > MAX_TOTAL:
+            errors.append(MemberError(("line_items",), "add up to more than an order can be", "out_of_range"))
+        if errors:
+            return errors
+        order = {
+            "id": values["id"] or self._change.new_id(entry.born.ms),
+            "user_id": user_id,
+            "status": values["status"],
+            "currency": currency,
+            "total": total,
+            "shipping_address_id": values["shipping_address_id"],
+            "shipping_address": address,
+            "created_at": entry.born.text,
+            "updated_at": entry.born.text,
+            "version": 1,
+        }
+        self._orders.append(order)
+        self._remember(values["reference"], order["id"])
+        self._add_lines(entry, order["id"], currency, sold)
+        return "added"
+
+    async def write(self) -> None:
+        """Writes the rows, and announces the orders."""
+        change = self._change
+        for statement, rows in (
+            (plain(Order).insert, self._orders),
+            (plain(LineItem).insert, self._lines),
+            (references.ADD, self._references),
+        ):
+            if rows:
+                await change.tx.many(statement, rows)
+        for order in self._orders:
+            change.announce("order.placed", Order.plural, order["id"])
+
+    def _address(self, values: Values, user_id: str, errors: list[MemberError]) -> str | None:
+        """The address as the file tells it, else as it is now."""
+        told, address_id = values["shipping_address"], values["shipping_address_id"]
+        if told is not None or address_id is None:
+            return None if told is None else msgspec.json.encode(told).decode()
+        address = self._known.addresses.get(address_id)
+        if address is None or address.user_id != user_id:
+            errors.append(MemberError(("shipping_address_id",), "names no address of the user", "unknown"))
+            return None
+        snapshot = {each.json_name: getattr(address, each.name) for each in members(Address)}
+        return msgspec.json.encode(snapshot).decode()
+
+    def _sold(self, values: Values, errors: list[MemberError]) -> tuple[str, list[tuple[Any, Priced, int]]]:
+        """The lines with their products and prices; the currency is told, or that of the products."""
+        told: str | None = values["currency"]
+        currency = told or ""
+        sold = []
+        for index, line in enumerate(values["line_items"]):
+            product = self._known.product(line)
+            if product is None:
+                member = "sku" if line.product_id is None else "product_id"
+                errors.append(MemberError(("line_items", index, member), "names no product", "unknown"))
+                continue
+            currency = currency or product.currency
+            if product.currency != currency and (told is None or line.unit_price is None):
+                message = f"is priced in {product.currency}, the order in {currency}"
+                errors.append(MemberError(("line_items", index), message, "currency_mismatch"))
+                continue
+            price = product.price if line.unit_price is None else _units(line.unit_price, currency)
+            if isinstance(price, str):
+                errors.append(MemberError(("line_items", index, "unit_price"), price, "not_money"))
+            else:
+                sold.append((line, product, price))
+        return currency, sold
+
+    def _add_lines(
+        self, entry: Entry, order_id: str, currency: str, sold: list[tuple[Any, Priced, int]]
+    ) -> None:
+        at, new_id, add = entry.born, self._change.new_id, self._lines.append
+        for line, product, price in sold:
+            line_id = line.id or new_id(at.ms)
+            created_at = instant(ms_of(line_id)) if line.id else at.text
+            add(
+                {
+                    "id": line_id,
+                    "order_id": order_id,
+                    "product_id": product.id,
+                    "quantity": line.quantity,
+                    "sku": line.sku or product.sku,
+                    "name": line.name or product.name,
+                    "unit_price": price,
+                    "currency": currency,
+                    "total": price * line.quantity,
+                    "created_at": created_at,
+                    "updated_at": created_at,
+                    "version": 1,
+                }
+            )
+
+    def _remember(self, reference: str | None, order_id: str) -> None:
+        self._known.orders.add(order_id)
+        if reference is not None:
+            self._known.references.add(reference)
+            row = {"kind": Order.kind, "reference": reference, "entity_id": order_id}
+            self._references.append(row)
+
+
+def _identity_errors(values: Values) -> Iterator[MemberError]:
+    """An order says who it is, and once who ordered."""
+    yield from user_errors(values)
+    if values["id"] is None and values["reference"] is None:
+        message = "is required, or an id: the order is known by it when the file is read again"
+        yield MemberError(("reference",), message, "required")
+
+
+def _line_errors(lines: Sequence[Any], now_ms: int) -> Iterator[MemberError]:
+    for index, line in enumerate(lines):
+        if line.product_id is None and line.sku is None:
+            yield MemberError(("line_items", index, "sku"), "is required, or a productId", "required")
+        if line.id is None:
+            continue
+        wrong = check_id(line.id) or ("is of the future" if ms_of(line.id) > now_ms else None)
+        if wrong:
+            yield MemberError(("line_items", index, "id"), wrong, "invalid")
+
+
+def _address_errors(address: Mapping[str, Any] | None) -> list[MemberError]:
+    if address is None:
+        return []
+    try:
+        _address.check(address)
+    except Invalid as error:
+        return [
+            MemberError(("shipping_address", *each.path), each.message, each.code) for each in error.errors
+        ]
+    return []
+
+
+@lru_cache(_PRICES_REMEMBERED)
+def _units(price: float, currency: str) -> int | str:
+    """A price as it is kept, or what is wrong with it."""
+    try:
+        units = to_units(price, currency)
+    except NotMoney as error:
+        return str(error)
+    return units if units <= MAX_PRICE else f"is above {MAX_PRICE // UNITS}"

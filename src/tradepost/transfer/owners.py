@@ -1,0 +1,38 @@
+"""Whose things are: the users that rows name, by id or by email."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tradepost.actions.change import Change
+from tradepost.domain.input import Values
+from tradepost.domain.user import User
+from tradepost.problems import MemberError
+from tradepost.storage.statements import identities
+from tradepost.transfer import lookup
+
+
+class Owners(NamedTuple):
+    """Of the users that rows name, those that are there. By its id, even a deleted one is."""
+
+    by_email: dict[str, str]
+    ids: set[str]
+
+    def of(self, values: Values, errors: list[MemberError]) -> str:
+        """The id of a row's user; notes an error if there is none."""
+        user_id = values["user_id"]
+        found = user_id if user_id in self.ids else None
+        if user_id is None:
+            found = self.by_email.get(values["user_email"].casefold())
+        if found is None:
+            member = "user_email" if user_id is None else "user_id"
+            errors.append(MemberError((member,), "names no user", "unknown"))
+        return found or ""
+
+
+async def owners(change: Change, rows: Sequence[Values]) -> Owners:
+    """The users that rows name."""
+    emails = [row["user_email"].casefold() for row in rows if row["user_email"]]
+    return Owners(
+        dict(await lookup.rows(change, identities.USERS_BY_EMAIL, "names", emails)),
+        await lookup.ids(change, User, [row["user_id"] for row in rows]),
+    )

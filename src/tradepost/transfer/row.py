@@ -1,0 +1,148 @@
+"""What a row of a file may say: a record's members, and those that only history has.
+
+A row declares itself as a record does, so that it is judged by the same rules, in the same words, as the body
+of a request. `reason` is what a rejected row carries; like all that is read-only it is accepted and ignored.
+"""
+
+import re
+import typing
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Meta
+
+from tradepost.clock import instant, parse_instant
+from tradepost.domain.address import Address
+from tradepost.domain.input import Values
+from tradepost.domain.line_item import Quantity
+from tradepost.domain.money import check_currency
+from tradepost.domain.order import Order
+from tradepost.domain.product import Product
+from tradepost.domain.record import JSON, MONEY, READ_ONLY, BelongsTo, Checked, Record
+from tradepost.domain.text import EmailAddress, Identifier, Name, Sku
+from tradepost.domain.user import User
+from tradepost.problems import MemberError, invalid
+
+_UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_AHEAD_MS = 60_000  # how far the clock of whoever wrote a file may be ahead of ours
+
+
+def check_id(text: str) -> str | None:
+    """What is wrong with an id, if anything."""
+    return None if _UUID7.fullmatch(text) else "has to be a UUIDv7 in lower case, as `export` writes it"
+
+
+def check_instant(text: str) -> str | None:
+    """What is wrong with an instant, if anything."""
+    try:
+        _ms(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+_Id = Annotated[str | None, Meta(description="Kept as it is; it carries the instant."), Checked(check_id)]
+_Instant = Annotated[str | None, Meta(description="RFC 3339."), Checked(check_instant)]
+_UserId = Annotated[Identifier | None, Meta(description="Whose it is.")]
+_UserEmail = Annotated[EmailAddress | None, Meta(description="Whose it is, by email.")]
+_Ignored = Annotated[Any, READ_ONLY]
+
+
+def _in_files(record: type[Record], *own: tuple[str, Any, Any]) -> type[Record]:
+    """A plain record as a row has it: with its id and its instants."""
+    fields: list[tuple[str, Any, Any]] = [
+        ("id", _Id, None),
+        ("created_at", _Instant, None),
+        ("reason", _Ignored, None),
+        *([("deleted_at", _Instant, None)] if record.hides_deleted else []),
+        *own,
+    ]
+    row: Any = msgspec.defstruct(f"{record.__name__}Row", fields, bases=(record,), kw_only=True)
+    return typing.cast("type[Record]", row)
+
+
+UserRow, ProductRow = _in_files(User), _in_files(Product)
+AddressRow = _in_files(Address, ("user_id", _UserId, None), ("user_email", _UserEmail, None))
+
+
+class OrderRow(Record, kw_only=True):
+    """An order as it was: with its own id or a reference, its prices, and the address it went to."""
+
+    kind: ClassVar[str] = Order.kind
+    plural: ClassVar[str] = Order.plural
+
+    id: _Id = None  # type: ignore[assignment]  # a row need not have one yet
+    reference: Annotated[Name | None, Meta(description="What its own system calls it.")] = None
+    user_id: _UserId = None
+    user_email: _UserEmail = None
+    status: Annotated[Literal["PENDING", "FULFILLED", "CANCELLED"], Meta()] = "PENDING"
+    currency: Annotated[str | None, Meta(description="ISO 4217."), Checked(check_currency)] = None
+    shipping_address_id: Annotated[Identifier | None, Meta()] = None
+    shipping_address: Annotated[dict[str, Any] | None, Meta(description="As it was."), JSON] = None
+    created_at: _Instant = None
+    total: _Ignored = None
+    updated_at: _Ignored = None
+    reason: _Ignored = None
+
+
+class LineRow(Record, kw_only=True):
+    """A line of an order: what the product was called and cost then, or else what it does today."""
+
+    kind: ClassVar[str] = "line_item"
+    plural: ClassVar[str] = "line_items"
+
+    id: _Id = None  # type: ignore[assignment]  # a row need not have one yet
+    order_id: Annotated[str, BelongsTo(OrderRow, reverse="line_items", embedded=True)]
+    product_id: Annotated[Identifier | None, Meta()] = None
+    sku: Annotated[Sku | None, Meta()] = None
+    quantity: Annotated[Quantity, Meta()]
+    unit_price: Annotated[int | None, MONEY] = None
+    name: Annotated[Name | None, Meta()] = None
+    currency: _Ignored = None
+    total: _Ignored = None
+    created_at: _Ignored = None
+    updated_at: _Ignored = None
+
+
+class Born(typing.NamedTuple):
+    """When an entity was created: milliseconds, and the text."""
+
+    ms: int
+    text: str
+
+
+def born(values: Values, now_ms: int) -> Born:
+    """When a row's entity was created: by its id, by its createdAt, or now. Raises `Invalid`."""
+    given, entity_id = values["created_at"], values["id"]
+    ms = ms_of(entity_id) if entity_id else _ms(given) if given else now_ms
+    if ms > now_ms + _AHEAD_MS:
+        raise invalid(("created_at",), "is in the future", "out_of_range")
+    if entity_id and given and _ms(given) != ms:
+        message = f"is not the instant that the id carries, which is {instant(ms)}"
+        raise invalid(("created_at",), message, "not_of_id")
+    return Born(ms, instant(ms))
+
+
+def user_errors(values: Values) -> Iterator[MemberError]:
+    """A row says once whose it is."""
+    if (values["user_id"] is None) == (values["user_email"] is None):
+        missing = values["user_id"] is None
+        message = "is required, or a userId" if missing else "says the same as userId: give one of them"
+        yield MemberError(("user_email",), message, "required" if missing else "ambiguous")
+
+
+def normal(text: str | None) -> str | None:
+    """An instant as we write it, where there is one."""
+    return instant(_ms(text)) if text else None
+
+
+def ms_of(entity_id: str) -> int:
+    """The instant that a UUIDv7 carries."""
+    return int(entity_id[:8] + entity_id[9:13], 16)
+
+
+@lru_cache(4096)
+def _ms(text: str) -> int:
+    return parse_instant(text)
