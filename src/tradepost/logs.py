@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -48,7 +49,7 @@ class _Json(logging.Formatter):
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        more = "".join(f" {name}={value}" for name, value in vars(record).items() if name not in _STANDARD)
+        more = "".join(f" {name}={value!r}" for name, value in vars(record).items() if name not in _STANDARD)
         trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
         at = instant(int(record.created * 1000))
         return f"{at} {record.levelname.lower()} {record.name}: {record.getMessage()}{more}{trace}"
@@ -116,7 +117,7 @@ def _json_line(line: Line) -> bytes:
 
 def _text_line(line: Line) -> bytes:
     return (
-        f"{line.time} {line.level} {line.method} {line.path} {line.status} {line.ms:.1f}ms"
+        f"{line.time} {line.level} {line.method} {quote(line.path)} {line.status} {line.ms:.1f}ms"
         f" db={line.db_ms:.1f}ms/{line.statements} {line.bytes}B key={line.key} {line.client}"
         f" {line.request_id}\n"
     ).encode()

@@ -115,6 +115,30 @@ def test_a_row_that_is_no_row_of_its_table_is_kept_aside(tradepost: Commands, tm
     ]
 
 
+def test_a_line_without_end_is_rejected_in_little_room(tradepost: Commands, tmp_path: Path) -> None:
+    """A line of megabytes, or a quote that never closes, is one rejected row; the rows behind it come in."""
+    long, good = b"x" * 5 * 2**20, json.dumps(user(1)).encode()
+    lines = tmp_path / "users.jsonl"
+    lines.write_bytes(b'{"name":"' + long + b'"}\n' + good)
+    ended = tradepost("import", "users", lines)
+    assert "2 read, 1 imported, 0 already there, 1 rejected" in ended.out
+    assert Path(f"{lines}.rejects.jsonl").stat().st_size < 2000
+    rows = tmp_path / "users.csv"
+    rows.write_bytes(b'name,email\n"' + b"x,y\n" * 2**19 + b"Bo,bo@shop.example\n")
+    ended = tradepost("import", "users", rows)
+    assert "line 2: is no CSV: field larger than field limit" in ended.err
+    assert ended.status == 1
+    assert [each["email"] for each in tradepost.exported("users", tmp_path)][1:] == ["bo@shop.example"]
+
+
+def test_an_import_that_loses_its_database_says_so(tradepost: Commands, tmp_path: Path) -> None:
+    """Where the database cannot be used, the exit status is 3, and nothing is rejected for it."""
+    tradepost.url = "postgresql://nobody@127.0.0.1:1/none"
+    file = json_lines(tmp_path / "users.jsonl", [user(1)])
+    assert tradepost("import", "users", file).status == 3
+    assert list(tmp_path.iterdir()) == [file]
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -22,7 +22,7 @@ Command = Sequence[str | Path]
 
 NOBODY = 65534
 ROOM_IN_MEMORY = 2 << 30
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 -- only ever used through mkdtemp
+SHARED_MEMORY = Path("/dev/shm")
 
 # Waits until its standard input closes, which the kernel does however we die; $1 is the server's pid.
 GUARD = """
@@ -56,7 +56,7 @@ def run(command: Command, owner: int | None, seconds: float = 120) -> str:
     PermissionError when that account may not run the file, StartError when the command fails.
     """
     try:
-        done = subprocess.run(  # noqa: S603 -- our own command lines only
+        done = subprocess.run(
             command,
             check=True,
             cwd="/",
@@ -95,7 +95,7 @@ def private_directory(owner: int | None, *, programs: bool = False) -> Iterator[
 
 def _parent(owner: int | None, *, programs: bool) -> Path:
     in_memory = not programs and "TMPDIR" not in os.environ and _has_room(SHARED_MEMORY)
-    temporary = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]  # noqa: S108 -- as above
+    temporary = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
     places = [SHARED_MEMORY] * in_memory + temporary
     for place in places:
         if _is_open(place) and (owner is None or _lets_pass(place)):
@@ -179,7 +179,7 @@ def log_of(directory: Path) -> Path:
 def _spawn(command: Command, owner: int | None, log: Path) -> subprocess.Popen[bytes]:
     try:
         with log.open("ab") as output:
-            return subprocess.Popen(  # noqa: S603 -- our own command lines only
+            return subprocess.Popen(
                 command,
                 cwd=log.parent,
                 env=environment(),
@@ -199,7 +199,7 @@ def _spawn(command: Command, owner: int | None, log: Path) -> subprocess.Popen[b
 def _guard(pid: int, directories: Sequence[Path]) -> Iterator[None]:
     command: list[str | Path] = ["/bin/sh", "-c", GUARD, "guard", str(pid), *directories]
     nothing = subprocess.DEVNULL
-    with subprocess.Popen(  # noqa: S603 -- our own command line only
+    with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, cwd="/", start_new_session=True
     ) as guard:
         try:

@@ -208,7 +208,7 @@ def test_no_server_outlives_a_killed_test_run() -> None:
         "    input()"
     )
     root = HERE.parents[__package__.count(".")]
-    with subprocess.Popen(  # noqa: S603 -- our own command line
+    with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root, text=True
     ) as victim:
         assert victim.stdout is not None

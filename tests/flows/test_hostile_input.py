@@ -59,6 +59,16 @@ def test_a_bad_head_gets_a_problem_and_a_closed_connection(server: Process, name
         assert problem(answer)["status"] == status
 
 
+@pytest.mark.parametrize(
+    "target", [b"*", b"//", b"/%00", b"/%ff%fe", b"/v1/users/%2e%2e/x", b"http://x/v1/none"]
+)
+def test_a_strange_target_is_not_found(server: Process, target: bytes) -> None:
+    """Whatever form a request's target has, what names nothing is 404, never a failure of ours."""
+    answer = server.say(b"OPTIONS " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert answer.split()[1] == b"404"
+    assert problem(answer)["status"] == 404
+
+
 @pytest.mark.parametrize("begun", [b"", b"GET /v1/prod", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: 1"])
 def test_a_half_sent_head_is_not_waited_for(server: Process, begun: bytes) -> None:
     """A connection that does not finish its head in time is answered 408 and closed."""

@@ -128,6 +128,15 @@ def _wait_until_refused(port: int) -> None:
     pytest.fail("the server went on accepting")
 
 
+def test_a_path_cannot_forge_a_line(new_database: Callable[[str], str]) -> None:
+    """A line break in a path is encoded in the log, so that one request is one line in text form too."""
+    with serving(new_database("sqlite"), log="text") as process:
+        process.call("GET", "/v1/users/%0aforged")
+        process.end()
+        assert not any(line.startswith("forged") for line in process.errors)
+        assert any("/v1/users/%0Aforged" in line for line in process.errors)
+
+
 def test_every_request_leaves_one_canonical_line(new_database: Callable[[str], str]) -> None:
     """With TRADEPOST_LOG=json each request is one JSON line that carries the id the client was given."""
     with serving(new_database("sqlite"), log="json") as process:

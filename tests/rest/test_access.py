@@ -41,7 +41,11 @@ def _soon(condition: Callable[[], bool], seconds: float = 1) -> bool:
 
 def test_no_key_is_401_with_a_challenge(service: Service) -> None:
     """Without credentials: 401 and a Bearer challenge without an error code (RFC 6750, 3.1)."""
-    for method, path, body in (("GET", "/v1/users", None), ("POST", "/v1/orders", {}), ("DELETE", "/v1/users/x", None)):
+    for method, path, body in (
+        ("GET", "/v1/users", None),
+        ("POST", "/v1/orders", {}),
+        ("DELETE", "/v1/users/x", None),
+    ):
         reply = service.call(method, path, body, key=None)
         assert reply.status == 401
         assert reply.headers["www-authenticate"].startswith("Bearer")
@@ -84,7 +88,10 @@ def test_a_401_does_not_say_why_a_key_is_bad(service: Service) -> None:
     """An unknown key and a revoked one are told apart by nobody."""
     made = service.made("/v1/api-keys", {"name": "n", "scopes": ["users:read"]})
     service.call("DELETE", f"/v1/api-keys/{made['id']}")
-    revoked, unknown = service.get("/v1/users", key=made["key"]), service.get("/v1/users", key="tp_unknown1_a")
+    revoked, unknown = (
+        service.get("/v1/users", key=made["key"]),
+        service.get("/v1/users", key="tp_unknown1_a"),
+    )
     assert (revoked.status, unknown.status) == (401, 401)
     assert revoked.json == unknown.json
     assert revoked.headers["www-authenticate"] == unknown.headers["www-authenticate"]
@@ -156,7 +163,7 @@ def scoped(service: Service) -> dict[str, str]:
 @pytest.mark.parametrize("address", sorted(set(_addresses())), ids=lambda each: f"{each.method} {each.path}")
 def test_every_method_needs_its_scope(service: Service, scoped: dict[str, str], address: Address) -> None:
     """With the scope of the law or admin a request goes through; with any other it is 403 naming the scope."""
-    body = {} if address.method in ("POST", "PUT", "PATCH") else None
+    body: Any = {} if address.method in ("POST", "PUT", "PATCH") else None
     for held, key in scoped.items():
         reply = service.call(address.method, address.path, body, key=key)
         if held in (address.scope, "admin"):
@@ -249,7 +256,13 @@ def test_to_a_user_key_others_things_are_not_there(mine: Mine) -> None:
     before = {path: mine.service.get(path).body for path in paths}
     for path, body in paths.items():
         for headers in ({}, {"if_match": '"x"'}, {"if_none_match": "*"}):
-            for method, sent in (("GET", None), ("HEAD", None), ("PUT", body), ("PATCH", body), ("DELETE", None)):
+            for method, sent in (
+                ("GET", None),
+                ("HEAD", None),
+                ("PUT", body),
+                ("PATCH", body),
+                ("DELETE", None),
+            ):
                 reply = mine.call(method, path, sent, **headers)
                 assert (reply.status, "etag" in reply.headers) == (404, False), (method, path, headers)
     for path, body in (
@@ -363,7 +376,12 @@ def test_a_key_is_shown_once(service: Service) -> None:
     assert len(made["key"].rpartition("_")[2]) >= 32
     shown = shop.get(service, f"/v1/api-keys/{made['id']}")
     assert shown == {name: value for name, value in made.items() if name != "key"}
-    assert (shown["scopes"], shown["userId"], shown["expiresAt"], shown["revokedAt"]) == (body["scopes"], None, None, None)
+    assert (shown["scopes"], shown["userId"], shown["expiresAt"], shown["revokedAt"]) == (
+        body["scopes"],
+        None,
+        None,
+        None,
+    )
     (listed,) = shop.walked(service, f"/v1/api-keys?prefix={made['prefix']}")
     assert listed == shown
     assert service.get("/v1/users?limit=1", key=made["key"]).status == 200

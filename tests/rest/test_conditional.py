@@ -148,7 +148,7 @@ def _variants(tag: str) -> dict[str, bool]:
         f'"a,b", {tag}': True,
         f'"", {tag}': True,
         f'"x", , {tag}': True,
-        f'{tag}, ': True,
+        f"{tag}, ": True,
         "*": True,
         " * ": True,
         f'"{inner}-gzip"': True,

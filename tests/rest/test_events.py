@@ -158,7 +158,11 @@ def test_lines_and_status_in_one_write_tell_both(service: Service) -> None:
     things = _things(service)
     body = {"lineItems": things.order["lineItems"][:1], "status": "FULFILLED"}
     assert service.call("PATCH", things.orders, body).status == 200
-    assert sorted(shop.told(service, things.subjects[2])) == ["order.fulfilled", "order.placed", "order.updated"]
+    assert sorted(shop.told(service, things.subjects[2])) == [
+        "order.fulfilled",
+        "order.placed",
+        "order.updated",
+    ]
     assert service.call("PATCH", things.users, {"name": "Grace", "status": "DEACTIVATED"}).status == 200
     assert sorted(shop.told(service, things.subjects[0])[2:]) == ["user.deactivated", "user.updated"]
 
@@ -234,7 +238,9 @@ def test_an_action_that_fails_leaves_neither_change_nor_event(
     assert shop.stock_of(service, things.product) == 98
 
 
-def test_a_change_without_its_event_does_not_happen(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_without_its_event_does_not_happen(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """When the event cannot be written the change is not made either: both or neither."""
     things = _things(service)
     shown = service.get(things.orders).body
@@ -326,7 +332,10 @@ def test_entities_are_told_by_their_own_names(service: Service) -> None:
     for subject, kind in zip(things.subjects, ("user", "product", "order"), strict=True):
         for event in shop.events_of(service, subject):
             assert event["subject"] == subject
-            assert (event["data"]["entityType"], event["data"]["entityId"]) == (kind, subject.partition("/")[2])
+            assert (event["data"]["entityType"], event["data"]["entityId"]) == (
+                kind,
+                subject.partition("/")[2],
+            )
             assert service.get(f"/v1/{subject}").status == 200
 
 
@@ -454,7 +463,10 @@ def test_a_second_version_of_a_type_runs_beside_the_first(new_service: Callable[
     service.app.rest.performer.emitter = type(emitter)(emitter.prefix, types)
     user = shop.a_user(service)
     events = shop.walked(service, f"/v1/events?subject=users/{user['id']}")
-    assert [event["type"] for event in events] == ["dev.tradepost.user.created", "dev.tradepost.user.created.v2"]
+    assert [event["type"] for event in events] == [
+        "dev.tradepost.user.created",
+        "dev.tradepost.user.created.v2",
+    ]
     assert len({event["id"] for event in events}) == 2
     assert len({event["data"]["schemaVersion"] for event in events}) == 2
     assert [event["data"]["eventType"] for event in events] == [event["type"] for event in events]

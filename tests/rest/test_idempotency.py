@@ -87,7 +87,9 @@ def test_a_key_may_be_bare_or_quoted(service: Service) -> None:
 def test_a_key_has_1_to_255_characters(service: Service, quoted: str) -> None:
     """One character and 255 are taken; none and 256 are 400."""
     long = shop.unique() + "k" * 300
-    one = service.post("/v1/users", shop.user_body(), key=service.new_key("admin"), idempotency_key=quoted.format("k"))
+    one = service.post(
+        "/v1/users", shop.user_body(), key=service.new_key("admin"), idempotency_key=quoted.format("k")
+    )
     assert one.status == 201
     body = shop.user_body()
     first = service.post("/v1/users", body, idempotency_key=quoted.format(long[:255]))
@@ -172,7 +174,9 @@ def test_scopes_are_judged_before_a_replay(service: Service) -> None:
     """Who may not make the request is not shown its answer."""
     key, body = shop.unique(), shop.user_body()
     service.post("/v1/users", body, idempotency_key=key)
-    assert service.post("/v1/users", body, idempotency_key=key, key=service.new_key("users:read")).status == 403
+    assert (
+        service.post("/v1/users", body, idempotency_key=key, key=service.new_key("users:read")).status == 403
+    )
     assert service.post("/v1/users", body, idempotency_key=key, key=None).status == 401
 
 

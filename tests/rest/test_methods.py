@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -17,7 +17,20 @@ from tradepost.resource import Resource
 # CONTRACT 2: all methods but for these.
 ALL = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 LAW = {"event": {"GET"}, "api_key": {"GET", "POST", "DELETE"}}
-EVERY_METHOD = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "BREW", "get", "LINK"]
+EVERY_METHOD = [
+    "GET",
+    "HEAD",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "BREW",
+    "get",
+    "LINK",
+]
 
 
 class Address(NamedTuple):
@@ -29,7 +42,9 @@ class Address(NamedTuple):
 
 def _addresses() -> Iterator[Address]:
     for resource in catalogue.RESOURCES:
-        methods = LAW.get(resource.record.kind, ALL if resource.record.kind in _OURS else set(resource.methods))
+        methods = LAW.get(
+            resource.record.kind, ALL if resource.record.kind in _OURS else set(resource.methods)
+        )
         for collection in _collections(resource):
             for path, possible in ((collection, {"GET", "POST"}), (f"{collection}/{{id}}", ALL - {"POST"})):
                 taken = methods & possible
@@ -131,7 +146,11 @@ def test_options_says_what_can_be_done(service: Service, filled: dict[str, str],
 @pytest.mark.parametrize("address", ADDRESSES, ids=lambda each: each.path)
 def test_head_is_get_without_the_body(service: Service, filled: dict[str, str], address: Address) -> None:
     """HEAD has the status and the headers of GET, the length included, and no body."""
-    for path in (filled[address.path], f"{filled[address.path]}?limit=x", f"{filled[address.path]}?fields=id"):
+    for path in (
+        filled[address.path],
+        f"{filled[address.path]}?limit=x",
+        f"{filled[address.path]}?fields=id",
+    ):
         got, head = service.get(path), service.call("HEAD", path)
         assert (head.status, head.body) == (got.status, b"")
         moving = {"x-request-id", "server-timing", "ratelimit"}
@@ -184,11 +203,17 @@ def test_json_is_given_to_whoever_takes_it(service: Service, accept: str) -> Non
     assert re.fullmatch(r"application/(vnd\.tradepost\.v1\+)?json", reply.headers["content-type"])
 
 
-@pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "*/*;q=0", "text/*;q=1"])
+@pytest.mark.parametrize(
+    "accept", ["text/html", "application/xml", "image/*", "application/json;q=0", "*/*;q=0", "text/*;q=1"]
+)
 def test_406_where_json_is_ruled_out(service: Service, accept: str) -> None:
     """Where Accept rules JSON out, the answer is 406 and nothing is done."""
     body = shop.user_body()
-    for method, path, sent in (("GET", "/v1/users", None), ("POST", "/v1/users", body), ("GET", "/users", None)):
+    for method, path, sent in (
+        ("GET", "/v1/users", None),
+        ("POST", "/v1/users", body),
+        ("GET", "/users", None),
+    ):
         reply = service.call(method, path, sent, accept=accept)
         assert (reply.status, reply.headers["content-type"]) == (406, "application/problem+json")
     assert shop.get(service, f"/v1/users?email={body['email']}")["items"] == []
@@ -252,7 +277,25 @@ def test_percent_encoding_changes_no_address(service: Service) -> None:
         assert shop.get(service, path) == user
 
 
-ODD = ["%00", "a%00b", "%C3%A9", "日本", "%F0%9F%98%80", "%FF%FE", "%E2%80%AE", "%0D%0AX:1", "%20", "'; DROP TABLE users;--", "%25", "%", "%zz", "a" * 3000, "%7F", "..", "*"]
+ODD = [
+    "%00",
+    "a%00b",
+    "%C3%A9",
+    "日本",
+    "%F0%9F%98%80",
+    "%FF%FE",
+    "%E2%80%AE",
+    "%0D%0AX:1",
+    "%20",
+    "'; DROP TABLE users;--",
+    "%25",
+    "%",
+    "%zz",
+    "a" * 3000,
+    "%7F",
+    "..",
+    "*",
+]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
@@ -264,7 +307,7 @@ def test_no_id_is_a_failure(service: Service, odd: str) -> None:
         if filled == path:
             continue
         for method in allowed - {"OPTIONS"}:
-            body = {} if method in ("POST", "PUT", "PATCH") else None
+            body: Any = {} if method in ("POST", "PUT", "PATCH") else None
             reply = service.call(method, filled, body)
             assert reply.status == 404, (method, filled, reply)
             assert "\n" not in "".join(f"{name}{value}" for name, value in reply.lines)
@@ -282,7 +325,12 @@ def test_no_path_is_a_failure(service: Service, path: str, method: str) -> None:
 @pytest.mark.parametrize("odd", ["%00", "%C3%A9", "%0D%0A", "a" * 3000])
 def test_no_filter_or_reference_is_a_failure(service: Service, odd: str) -> None:
     """The same for ids in queries and bodies: they name nothing."""
-    for path in ("/v1/orders?userId=", "/v1/line-items?orderId=", "/v1/line-items?productId=", "/v1/events?subject="):
+    for path in (
+        "/v1/orders?userId=",
+        "/v1/line-items?orderId=",
+        "/v1/line-items?productId=",
+        "/v1/events?subject=",
+    ):
         reply = service.get(path + odd)
         assert reply.status in (200, 400)
         assert reply.status == 400 or reply.json["items"] == []

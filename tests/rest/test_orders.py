@@ -153,7 +153,9 @@ def test_an_order_has_1_to_100_lines(service: Service, count: int) -> None:
     fits = 1 <= count <= 100
     assert reply.status == (201 if fits else 422)
     order = shop.an_order(service, (product, 1))
-    assert service.call("PATCH", _path(order), {"lineItems": body["lineItems"]}).status == (200 if fits else 422)
+    assert service.call("PATCH", _path(order), {"lineItems": body["lineItems"]}).status == (
+        200 if fits else 422
+    )
 
 
 def test_a_line_beyond_the_hundredth_is_422(service: Service) -> None:
@@ -177,7 +179,13 @@ def test_what_cannot_be_ordered_is_422_and_changes_nothing(service: Service) -> 
     few, gone = shop.a_product(service, stock=1), shop.a_product(service)
     service.call("DELETE", f"/v1/products/{gone['id']}")
     order = shop.an_order(service, (good, 1), user=user)
-    bad = [(archived, 1), (dollars, 1), (few, 2), (gone, 1), *[({"id": other}, 1) for other in ("nothing", "", user["id"])]]
+    bad = [
+        (archived, 1),
+        (dollars, 1),
+        (few, 2),
+        (gone, 1),
+        *[({"id": other}, 1) for other in ("nothing", "", user["id"])],
+    ]
     for product, quantity in bad:
         line = {"productId": product["id"], "quantity": quantity}
         _refused(
@@ -299,7 +307,12 @@ def test_a_deleted_order_is_gone_with_its_lines(service: Service, state: str) ->
     order = _in_state(service, state)
     line = order["lineItems"][0]["id"]
     assert service.call("DELETE", _path(order)).status == 204
-    for path in (_path(order), f"{_path(order)}/line-items", f"{_path(order)}/line-items/{line}", f"/v1/line-items/{line}"):
+    for path in (
+        _path(order),
+        f"{_path(order)}/line-items",
+        f"{_path(order)}/line-items/{line}",
+        f"/v1/line-items/{line}",
+    ):
         assert service.get(path).status == 404
     assert service.call("DELETE", _path(order)).status == 404
     assert service.call("PATCH", _path(order), {}).status == 404
@@ -344,7 +357,11 @@ def test_a_quantity_changes_at_the_price_of_its_line(service: Service, at: int, 
         body = {"quantity": quantity} if method == "PATCH" else {**line, "quantity": quantity}
         reply = service.call(method, path, body)
         assert reply.status == 200
-        assert (reply.json["quantity"], reply.json["unitPrice"], reply.json["total"]) == (quantity, 2, 2 * quantity)
+        assert (reply.json["quantity"], reply.json["unitPrice"], reply.json["total"]) == (
+            quantity,
+            2,
+            2 * quantity,
+        )
         assert (_order(service, order)["total"], shop.stock_of(service, product)) == (2 * quantity + 2, stock)
     _refused(service, order, product, (method, path, {**line, "quantity": 11}))
 
@@ -396,7 +413,11 @@ def test_the_lines_of_a_final_order_cannot_change(service: Service, state: str) 
         ("PUT", _path(order), {**order, "lineItems": [line, other, new]}),
     ]
     for path in _addresses(order, line):
-        requests += [("PATCH", path, {"quantity": 1}), ("PUT", path, {**line, "quantity": 3}), ("DELETE", path, None)]
+        requests += [
+            ("PATCH", path, {"quantity": 1}),
+            ("PUT", path, {**line, "quantity": 3}),
+            ("DELETE", path, None),
+        ]
     _refused(service, order, product, *requests)
     assert service.call("PATCH", _addresses(order, line)[0], {"quantity": 2}).status == 200
 
@@ -443,10 +464,15 @@ def test_a_put_keeps_the_lines_it_names(service: Service) -> None:
     assert foreign["id"] not in found
     assert found.pop(third["id"]) == third
     kept = found.pop(second["id"])
-    assert (kept["quantity"], kept["unitPrice"], kept["total"], kept["createdAt"]) == (5, 2, 10, second["createdAt"])
-    assert Counter((line["productId"], line["quantity"], line["unitPrice"]) for line in found.values()) == Counter(
-        [(other["id"], 1, 7), (other["id"], 2, 7), (one["id"], 1, 7)]
+    assert (kept["quantity"], kept["unitPrice"], kept["total"], kept["createdAt"]) == (
+        5,
+        2,
+        10,
+        second["createdAt"],
     )
+    assert Counter(
+        (line["productId"], line["quantity"], line["unitPrice"]) for line in found.values()
+    ) == Counter([(other["id"], 1, 7), (other["id"], 2, 7), (one["id"], 1, 7)])
     assert now["total"] == 10 + 15 + 7 + 14 + 7
     assert (shop.stock_of(service, one), shop.stock_of(service, other)) == (14, 13)
     assert shop.get(service, f"/v1/line-items/{foreign['id']}") == foreign
@@ -553,7 +579,10 @@ def test_the_address_of_an_order_is_a_snapshot(service: Service) -> None:
     now = _order(service, order)
     assert (now["shippingAddress"], now["shippingAddressId"]) == (order["shippingAddress"], address["id"])
     assert service.call("PUT", _path(order), now).json == now
-    assert service.call("PATCH", _path(order), {"status": "FULFILLED"}).json["shippingAddress"]["city"] == "Leeds"
+    assert (
+        service.call("PATCH", _path(order), {"status": "FULFILLED"}).json["shippingAddress"]["city"]
+        == "Leeds"
+    )
 
 
 def test_choosing_an_address_later_takes_its_snapshot_then(service: Service) -> None:
@@ -564,7 +593,10 @@ def test_choosing_an_address_later_takes_its_snapshot_then(service: Service) -> 
     assert (order["shippingAddressId"], order["shippingAddress"]) == (None, None)
     for chosen, city in ((one, "Leeds"), (other, "York")):
         reply = service.call("PATCH", _path(order), {"shippingAddressId": chosen["id"]})
-        assert (reply.json["shippingAddress"]["city"], reply.json["shippingAddressId"]) == (city, chosen["id"])
+        assert (reply.json["shippingAddress"]["city"], reply.json["shippingAddressId"]) == (
+            city,
+            chosen["id"],
+        )
     removed = service.call("PATCH", _path(order), {"shippingAddressId": None}).json
     assert (removed["shippingAddressId"], removed["shippingAddress"]) == (None, None)
 
@@ -620,7 +652,9 @@ def test_fifty_buyers_for_ten_pieces_are_ten_orders(service: Service) -> None:
     users = [shop.a_user(service) for _ in range(50)]
     replies = service.calls(*[("POST", "/v1/orders", shop.order_body(user, (product, 1))) for user in users])
     assert Counter(reply.status for reply in replies) == {201: 10, 422: 40}
-    assert {e["code"] for reply in replies if reply.status == 422 for e in reply.json["errors"]} == {"insufficient_stock"}
+    assert {e["code"] for reply in replies if reply.status == 422 for e in reply.json["errors"]} == {
+        "insufficient_stock"
+    }
     assert shop.stock_of(service, product) == 0
     assert len(shop.walked(service, f"/v1/line-items?productId={product['id']}")) == 10
 
@@ -645,7 +679,9 @@ def test_orders_that_cross_do_not_meet(service: Service) -> None:
     goods = [shop.a_product(service, stock=1000) for _ in range(4)]
     user = shop.a_user(service)
     turns = [goods[i:] + goods[:i] for i in range(4)] + [goods[::-1]]
-    requests = [("POST", "/v1/orders", shop.order_body(user, *[(each, 1) for each in turn])) for turn in turns * 8]
+    requests = [
+        ("POST", "/v1/orders", shop.order_body(user, *[(each, 1) for each in turn])) for turn in turns * 8
+    ]
     assert _statuses(service, *requests) == {201: 40}
     assert [shop.stock_of(service, each) for each in goods] == [960] * 4
 
@@ -686,7 +722,11 @@ def test_lines_changed_at_once_keep_total_and_stock_right(service: Service) -> N
             ("PATCH", f"/v1/line-items/{line['id']}", {"quantity": n + 2}),
             ("PATCH", f"{below}/{line['id']}", {"quantity": n + 3}),
             ("DELETE", f"/v1/line-items/{line['id']}"),
-            ("PATCH", _path(order), {"lineItems": [*order["lineItems"], {"productId": product["id"], "quantity": 2}]}),
+            (
+                "PATCH",
+                _path(order),
+                {"lineItems": [*order["lineItems"], {"productId": product["id"], "quantity": 2}]},
+            ),
         ]
     replies = service.calls(*requests)
     assert {reply.status for reply in replies} <= {200, 201, 204, 404, 409, 422}

@@ -139,7 +139,11 @@ def test_a_product_is_patched_as_the_rfc_says(service: Service, patches: list[Pa
             ["recipient", "line1", "city", "postalCode", "country"],
             {"line2": None, "region": None},
         ),
-        (lambda s: f"/v1/orders/{shop.an_order(s)['id']}", ["userId", "lineItems"], {"shippingAddressId": None}),
+        (
+            lambda s: f"/v1/orders/{shop.an_order(s)['id']}",
+            ["userId", "lineItems"],
+            {"shippingAddressId": None},
+        ),
         (lambda s: f"/v1/line-items/{shop.an_order(s)['lineItems'][0]['id']}", ["quantity"], {}),
     ],
 )
@@ -176,7 +180,10 @@ def test_arrays_are_replaced(service: Service) -> None:
     one, other = shop.a_product(service), shop.a_product(service)
     order = shop.an_order(service, (one, 1), (other, 2))
     kept = order["lineItems"][1]
-    lines = [{"id": kept["id"], "productId": other["id"], "quantity": 2}, {"productId": one["id"], "quantity": 4}]
+    lines = [
+        {"id": kept["id"], "productId": other["id"], "quantity": 2},
+        {"productId": one["id"], "quantity": 4},
+    ]
     reply = service.call("PATCH", f"/v1/orders/{order['id']}", {"lineItems": lines})
     assert reply.status == 200
     found = {line["id"]: line for line in reply.json["lineItems"]}
@@ -220,7 +227,15 @@ def test_both_media_types_are_taken(service: Service, kind: str) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    ["application/json-patch+json", "text/plain", "text/json", "", "application/*", "application/jsonx", "json"],
+    [
+        "application/json-patch+json",
+        "text/plain",
+        "text/json",
+        "",
+        "application/*",
+        "application/jsonx",
+        "json",
+    ],
 )
 def test_another_media_type_is_415(service: Service, kind: str) -> None:
     """Any other media type is 415, on PATCH with Accept-Patch (RFC 5789, 2.2)."""
@@ -244,7 +259,13 @@ def test_a_merge_patch_is_not_taken_elsewhere(service: Service) -> None:
 
 @pytest.mark.parametrize(
     "prefer",
-    ["return=minimal", 'return="minimal"', "Return=Minimal", "respond-async, return=minimal", "return=minimal; x=1"],
+    [
+        "return=minimal",
+        'return="minimal"',
+        "Return=Minimal",
+        "respond-async, return=minimal",
+        "return=minimal; x=1",
+    ],
 )
 def test_prefer_minimal_is_204(service: Service, prefer: str) -> None:
     """`Prefer: return=minimal` is answered 204, with the new ETag and Preference-Applied and no body (RFC 7240)."""
@@ -259,7 +280,9 @@ def test_prefer_minimal_is_204(service: Service, prefer: str) -> None:
     assert reply.headers["etag"] == after.headers["etag"] != before
 
 
-@pytest.mark.parametrize("prefer", ["return=representation", "respond-async", "return=minimalist", "x=return=minimal"])
+@pytest.mark.parametrize(
+    "prefer", ["return=representation", "respond-async", "return=minimalist", "x=return=minimal"]
+)
 def test_another_preference_is_200(service: Service, prefer: str) -> None:
     """Without that preference the answer is 200 with the item."""
     path = f"/v1/users/{shop.a_user(service)['id']}"

@@ -112,7 +112,9 @@ def test_a_problem_starts_with_the_configured_address(new_service: Callable[...,
     assert service.get("/v1/nothing").json["type"] == "https://api.example.com/shop/problems/not-found"
 
 
-@pytest.mark.parametrize("path", ["/v1/users/nobody", "/v1/users/a%20b", "/v1/users/%C3%A9", "/nothing/at/all"])
+@pytest.mark.parametrize(
+    "path", ["/v1/users/nobody", "/v1/users/a%20b", "/v1/users/%C3%A9", "/nothing/at/all"]
+)
 def test_instance_is_the_path_of_the_request(service: Service, path: str) -> None:
     """`instance` is the request's path, without its query."""
     reply = service.get(f"{path}?fields=id")
@@ -168,7 +170,11 @@ BAD: dict[str, tuple[str, Any, dict[str, str]]] = {
         },
     ),
     "one bad member": ("/v1/users", {"name": None, "email": "one@bad.example"}, {"name": "type"}),
-    "no lines": ("/v1/orders", {"userId": "u", "lineItems": []}, {"userId": "unknown", "lineItems": "length"}),
+    "no lines": (
+        "/v1/orders",
+        {"userId": "u", "lineItems": []},
+        {"userId": "unknown", "lineItems": "length"},
+    ),
     "API key": (
         "/v1/api-keys",
         {"scopes": ["users:read", "sudo"], "userId": 5, "expiresAt": []},
@@ -356,7 +362,14 @@ def test_read_only_members_are_ignored_whatever_they_say(service: Service, name:
     """Values of any type in read-only members are accepted and ignored."""
     path = READ_BACK[name](service)
     read = service.get(path).json
-    false = {"id": 5, "createdAt": "yesterday", "updatedAt": [], "total": {"a": 1}, "unitPrice": -1, "currency": 0}
+    false = {
+        "id": 5,
+        "createdAt": "yesterday",
+        "updatedAt": [],
+        "total": {"a": 1},
+        "unitPrice": -1,
+        "currency": 0,
+    }
     changeable = {"currency"} if name == "product" else set()
     mine = {member: value for member, value in false.items() if member in read and member not in changeable}
     written = service.call(method, path, read | mine)

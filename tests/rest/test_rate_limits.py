@@ -100,7 +100,9 @@ def test_a_refused_request_does_nothing(new_service: Callable[..., Service], now
     assert len(shop.get(service, "/v1/users")["items"]) == 1
 
 
-def test_a_bucket_fills_again_and_no_higher(new_service: Callable[..., Service], now: SimpleNamespace) -> None:
+def test_a_bucket_fills_again_and_no_higher(
+    new_service: Callable[..., Service], now: SimpleNamespace
+) -> None:
     """After any long time the whole budget is there, once."""
     service = new_service("sqlite", rate_limit="3/hour")
     for hours in (0, 1, 1000):
@@ -119,7 +121,9 @@ def test_each_key_has_its_own_bucket(new_service: Callable[..., Service], now: S
     assert _from(service, "198.51.100.7", authorization=f"Bearer {one}").status == 429
 
 
-def test_without_a_key_each_address_has_its_own(new_service: Callable[..., Service], now: SimpleNamespace) -> None:
+def test_without_a_key_each_address_has_its_own(
+    new_service: Callable[..., Service], now: SimpleNamespace
+) -> None:
     """Whoever shows no key, or a bad one, draws on their address: keys cannot be guessed without end."""
     service = new_service("sqlite", rate_limit="3/hour")
     guesses = [None, "Bearer tp_guess001_a", "Bearer tp_guess002_b", "Bearer tp_guess003_c", None, "Basic x"]
@@ -156,7 +160,12 @@ def test_the_limit_is_a_thousand_a_second_unless_set() -> None:
 
 @pytest.mark.parametrize(
     ("text", "limit"),
-    [("1/second", (1, 1)), ("600/minute", (600, 60)), ("100/10 seconds", (100, 10)), (" 5 / 2 hours ", (5, 7200))],
+    [
+        ("1/second", (1, 1)),
+        ("600/minute", (600, 60)),
+        ("100/10 seconds", (100, 10)),
+        (" 5 / 2 hours ", (5, 7200)),
+    ],
 )
 def test_a_limit_is_so_many_in_a_time(text: str, limit: tuple[int, int]) -> None:
     """A limit is spelled as a number and a time."""
@@ -164,7 +173,20 @@ def test_a_limit_is_so_many_in_a_time(text: str, limit: tuple[int, int]) -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "0/second", "-1/second", "1000", "10/fortnight", "1/0 seconds", "1.5/second", "10/", "/second", "٣/second"]
+    "text",
+    [
+        "",
+        "x",
+        "0/second",
+        "-1/second",
+        "1000",
+        "10/fortnight",
+        "1/0 seconds",
+        "1.5/second",
+        "10/",
+        "/second",
+        "٣/second",
+    ],
 )
 def test_a_bad_limit_stops_the_start_with_one_line(text: str) -> None:
     """A limit that cannot be used is refused where settings are read, by the name of the setting."""
@@ -225,7 +247,8 @@ def test_requests_at_once_never_draw_more_than_there_is(
     try:
         headers = {"authorization": f"Bearer {one.new_key('users:read')}"}
         running = [
-            service.begin(service._call("GET", "/v1/users", None, None, headers)) for service in (one, other) * 20
+            service.begin(service._call("GET", "/v1/users", None, None, headers))
+            for service in (one, other) * 20
         ]
         found = sorted(each.result(60).status for each in running)
         assert found == [200] * 10 + [429] * 30
@@ -243,7 +266,7 @@ def test_what_is_kept_in_redis_does_not_stay(redis: Server, new_database: Callab
         with Redis.from_url(redis.url or "", decode_responses=True) as client:
             names = [str(name) for name in client.scan_iter()]
             assert names
-            assert all(0 < client.ttl(name) for name in names)
+            assert all(client.ttl(name) > 0 for name in names)
             assert not any(key in name or key.rpartition("_")[2] in name for name in names)
     finally:
         other.stop()

@@ -37,7 +37,10 @@ def _names(reply: Reply) -> set[str]:
 
 
 def _links(reply: Reply) -> dict[str, str]:
-    return {relation: target for target, relation in re.findall(r'<([^>]*)>; rel="([a-z-]+)"', reply.headers.get("link", ""))}
+    return {
+        relation: target
+        for target, relation in re.findall(r'<([^>]*)>; rel="([a-z-]+)"', reply.headers.get("link", ""))
+    }
 
 
 def test_an_active_version_says_nothing(service: Service) -> None:
@@ -48,7 +51,9 @@ def test_an_active_version_says_nothing(service: Service) -> None:
 
 def test_the_life_of_a_version(new_service: Callable[..., Service], clock: GivenClock) -> None:
     """Active, deprecated, sunset announced, retired: each phase by the clock, with its headers."""
-    service = new_service("sqlite", clock=clock, api_versions=_announced(deprecated=SINCE, sunset=LAST, link=GUIDE))
+    service = new_service(
+        "sqlite", clock=clock, api_versions=_announced(deprecated=SINCE, sunset=LAST, link=GUIDE)
+    )
     assert _names(service.get("/v1/users")) == set()
     for at in (SINCE, "2026-09-01", LAST):
         clock.set(at)
@@ -139,7 +144,11 @@ def test_every_answer_of_a_deprecated_version_says_so(
         replies["500"] = service.call("POST", "/v1/users", shop.user_body())
     for name, reply in replies.items():
         assert name.startswith(str(reply.status)) or name in ("head", "options"), (name, reply)
-    silent = {name for name, reply in replies.items() if _names(reply) != {"deprecated", "deprecation", "sunset", "link"}}
+    silent = {
+        name
+        for name, reply in replies.items()
+        if _names(reply) != {"deprecated", "deprecation", "sunset", "link"}
+    }
     assert silent == set()
 
 
@@ -176,7 +185,14 @@ def test_every_request_to_a_retired_version_is_410(
 
 @pytest.mark.parametrize(
     "bad",
-    ["x", "5", '{"v1": 5}', '{"v1": {"sunset": "soon"}}', '{"v1": {"deprecated": 5}}', '{"v1": {"end": "2026-01-01"}}'],
+    [
+        "x",
+        "5",
+        '{"v1": 5}',
+        '{"v1": {"sunset": "soon"}}',
+        '{"v1": {"deprecated": 5}}',
+        '{"v1": {"end": "2026-01-01"}}',
+    ],
 )
 def test_bad_dates_stop_the_start(bad: str) -> None:
     """An announcement that cannot be read is refused with one line that names the setting."""
@@ -214,7 +230,7 @@ def both(engine: str, new_service: Callable[..., Service]) -> Service:
 def _served(reply: Reply) -> int:
     """Which version answered, told by what it calls a product's name."""
     assert reply.status in (200, 201), reply
-    items = reply.json["items"] if "items" in reply.json else [reply.json]
+    items = reply.json.get("items", [reply.json])
     return 2 if "title" in items[0] else 1
 
 
@@ -248,7 +264,10 @@ def test_an_unprefixed_path_is_served_by_the_version_that_is_named(both: Service
 def test_writes_to_an_unprefixed_path_choose_alike(both: Service) -> None:
     """A POST, PUT or PATCH is read in the version that is named, and Location is under that version."""
     body = shop.product_body()
-    other = {("title" if name == "name" else "cost" if name == "price" else name): value for name, value in body.items()}
+    other = {
+        ("title" if name == "name" else "cost" if name == "price" else name): value
+        for name, value in body.items()
+    }
     for number, headers, query in (
         (1, {"accept": VND.format(1)}, ""),
         (1, {"api_version": "2026-05-05"}, ""),
@@ -287,7 +306,17 @@ def test_an_unknown_version_is_refused_where_it_is_named(both: Service) -> None:
         assert both.get(f"/{name}{path}").status == 404, name
     for number in ("3", "0", "99999999999999999999"):
         assert both.get(path, accept=VND.format(number)).status == 406, number
-    for day in ("2025-12-31", "0000-00-00", "not-a-date", "2026-99-99", "2026-02-30", "1", "v1", "", "zzzzzzzzzz"):
+    for day in (
+        "2025-12-31",
+        "0000-00-00",
+        "not-a-date",
+        "2026-99-99",
+        "2026-02-30",
+        "1",
+        "v1",
+        "",
+        "zzzzzzzzzz",
+    ):
         assert both.get(path, api_version=day).status == 400, day
     for number in ("3", "0", "", "x", "-1", "1.0", "٣"):
         for where in (path, "/products"):
@@ -321,7 +350,9 @@ def test_an_unprefixed_answer_says_what_it_varies_by(both: Service) -> None:
     assert {"accept", "api-version", "authorization"} <= varies
 
 
-def test_the_default_is_the_newest_active_else_the_newest_not_retired(new_service: Callable[..., Service]) -> None:
+def test_the_default_is_the_newest_active_else_the_newest_not_retired(
+    new_service: Callable[..., Service],
+) -> None:
     """As versions age the default moves to the newest active one, then to the newest that is left, then it is 410."""
     clock = GivenClock("2027-06-01")
     service = new_service(
@@ -362,10 +393,9 @@ def test_versions_are_listed_with_their_phases_and_dates(new_service: Callable[.
     for at in ("2027-06-01", "2028-06-01", "2029-06-01"):
         clock.set(at)
         phases.append((shown()["v1"]["phase"], shown()["v2"]["phase"]))
-    assert [first for first, _ in phases][0] == "active"
-    assert [first for first, _ in phases][-1] == "retired"
-    assert len({first for first, _ in phases}) == 3
-    assert {second for _, second in phases} == {"active"}
+    first, second = zip(*phases, strict=True)
+    assert (first[0], first[-1], len(set(first))) == ("active", "retired", 3)
+    assert set(second) == {"active"}
     v1 = shown()["v1"]
     assert (v1["deprecatedAt"], v1["sunsetAt"]) == ("2028-01-01T00:00:00.000Z", "2029-01-01T00:00:00.000Z")
     assert v1["link"] == "https://x.example/"
@@ -430,7 +460,9 @@ def test_errors_of_the_second_version_use_its_names(both: Service) -> None:
         "lines[1].pieces": "#/lines/1/pieces",
     }
     lines = [{"productId": product["id"], "pieces": 2}]
-    assert said("POST", "/v2/orders", {"userId": user["id"], "lines": lines}) == {"lines[0].pieces": "#/lines/0/pieces"}
+    assert said("POST", "/v2/orders", {"userId": user["id"], "lines": lines}) == {
+        "lines[0].pieces": "#/lines/0/pieces"
+    }
     assert said("POST", "/v2/orders", {"userId": user["id"], "lines": [{"productId": "x", "pieces": 1}]}) == {
         "lines[0].productId": "#/lines/0/productId"
     }
@@ -450,7 +482,9 @@ def test_lists_of_the_second_version_use_its_names(both: Service) -> None:
     (one,) = shop.walked(both, f"/v2/products?sku={made[0]['sku']}&fields=title,cost&sort=-title")
     assert one == {"id": made[0]["id"], "title": name, "cost": 3}
     assert set(shop.get(both, f"/v2/products/{made[0]['id']}?fields=cost")) == {"id", "cost"}
-    assert [each["id"] for each in shop.walked(both, f"/v1/products?name={name}&sort=price&limit=1")] == by_price
+    assert [
+        each["id"] for each in shop.walked(both, f"/v1/products?name={name}&sort=price&limit=1")
+    ] == by_price
 
 
 def test_what_is_embedded_uses_the_new_names_too(both: Service) -> None:

@@ -53,7 +53,7 @@ class Orders(Plain):
         return await _place(change, values, draft)
 
     async def replace(self, change: Change, current: Row, values: Values) -> Rows:
-        """Makes an order say `values`: its lines, its address, and its status."""
+        """Makes an order say what is given: its lines, its address and its status."""
         draft = await _judge_change(change, current, values)
         if draft.errors:
             raise Invalid.of(draft.errors)

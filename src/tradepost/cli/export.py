@@ -44,11 +44,13 @@ def export(
     try:
         chosen = form or ("jsonl" if file == STANDARD else format_of(file, None))
         count = asyncio.run(_export(found, what, file, chosen))
-    except (Unreadable, FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        sys.exit(f"tradepost: {file} {error if isinstance(error, Unreadable) else error.strerror}")
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
+    except Unreadable as error:
+        sys.exit(f"tradepost: {file} {error}")
+    except OSError as error:
+        sys.exit(f"tradepost: {file} cannot be written: {error.strerror}")
     print(f"{what}: {count:,} exported", file=sys.stderr)
     return 0
 

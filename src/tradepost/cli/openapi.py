@@ -1,4 +1,4 @@
-"""`tradepost openapi`: the contracts, printed, written to files, or compared with those that are committed."""
+"""`tradepost openapi`: the contracts, printed, written to files, or compared with those committed."""
 
 import difflib
 import json

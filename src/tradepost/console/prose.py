@@ -52,7 +52,7 @@ def pretty(shown: Any) -> str:
 def alternatives(text: str) -> Markup:
     """What may stand somewhere: each alternative stays whole."""
     parts = [Markup('<span class="one">{}</span>').format(part) for part in text.split(ALTERNATIVE)]
-    return Markup(ALTERNATIVE).join(parts)
+    return Markup(" | ").join(parts)
 
 
 def anchor(heading: str) -> str:

@@ -60,6 +60,9 @@ class Rest:
     async def answer(self, request: Request) -> Answer:
         """Lets a request in and has its method answer it."""
         parts = request.path.split("/")
+        if len(parts) == 1:  # `OPTIONS *`
+            message = "There is nothing at this path"
+            raise NotFound(message)
         version = self._versions.get(parts[1])
         if version is not None:
             self._check_life(version, request)

@@ -28,6 +28,7 @@ from tradepost.transfer.row import LineRow, OrderRow, born, check_id, ms_of, use
 
 _PRICES_REMEMBERED = 16_384
 
+_ADDRESS_NAMES = [(each.name, each.json_name) for each in members(Address)]
 _address = Input(Address, names_of(Address), frozenset({"user_id"}))
 
 
@@ -117,7 +118,7 @@ class _Batch:
         if address is None or address.user_id != user_id:
             errors.append(MemberError(("shipping_address_id",), "names no address of the user", "unknown"))
             return None
-        snapshot = {each.json_name: getattr(address, each.name) for each in members(Address)}
+        snapshot = {outside: getattr(address, name) for name, outside in _ADDRESS_NAMES}
         return msgspec.json.encode(snapshot).decode()
 
     def _sold(self, values: Values, errors: list[MemberError]) -> tuple[str, list[tuple[Any, Priced, int]]]:

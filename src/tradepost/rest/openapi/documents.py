@@ -144,11 +144,13 @@ def path_item(document: Document, answers: Answers) -> Json:
     carried = ["ETag", "Cache-Control", *document.fields, *(PAGE if "text/html" in document.content else ())]
     life = [each for each in document.fields if each in LIFE]
     failures: list[type[Problem]] = [Malformed, PreconditionFailed, Internal, *document.problems]
-    own = [kind for kind in failures if kind is not VersionRetired]
+    own = [kind for kind in failures if kind not in (VersionRetired, NotFound)]
     retired = [kind for kind in failures if kind is VersionRetired]
+    unknown = [kind for kind in failures if kind is NotFound]  # told by the newest version
     shared = {
         **answers.problems(own, life, group="Versioned" if life else "Document"),
         **answers.problems(retired, LIFE),
+        **answers.problems(unknown, ["Vary", *LIFE], group="Document"),
     }
     got = {
         "200": answers.success(document.summary + ".", carried, document.content),

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import NODEFAULT
 
-from tradepost.domain.address import Address
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.record import Mark, Member, Record, embedded_child, members
 from tradepost.http.answers import status_of
@@ -94,11 +93,16 @@ class Examples:
         if each.name.endswith("_id"):
             owner = each.belongs_to.parent.kind if each.belongs_to else each.name[:-3].rpartition("_")[2]
             return sample_id(owner)
-        if each.name == "shipping_address":
-            return self._shown(Address, names_of(Address))
+        if each.snapshot_of:
+            return self._other(each.snapshot_of)
         if each.default is not NODEFAULT:
             return each.default
         return of_type(typed(each))
+
+    def given(self, record: type[Record], each: Member) -> Any:
+        """A value to look for: any but null."""
+        value = self.value(record, each)
+        return of_type(typed(each)) if value is None else value
 
     def _shown(self, record: type[Record], names: Mapping[str, str]) -> Json:
         found = [
@@ -108,10 +112,12 @@ class Examples:
         ]
         child = embedded_child(record)
         if child:
-            shape = self._shapes.get(child[0])
-            one = self._shown(child[0], shape.names if shape else names_of(child[0]))
-            found.insert(-2, (names[_CHILDREN], [one]))
+            found.insert(-2, (names[_CHILDREN], [self._other(child[0])]))
         return dict(found)
+
+    def _other(self, record: type[Record]) -> Json:
+        shape = self._shapes.get(record)
+        return self._shown(record, shape.names if shape else names_of(record))
 
     def _written(self, taken: Input) -> Json:
         found = {

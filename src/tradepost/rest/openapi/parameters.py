@@ -122,7 +122,7 @@ def filters(shape: Shape, examples: Examples) -> Iterator[Json]:
         if Mark.FILTERABLE not in each.marks:
             continue
         schema = _compared(each)
-        example = {} if "enum" in schema else {"example": examples.value(shape.record, each)}
+        example = {} if "enum" in schema else {"example": examples.given(shape.record, each)}
         folded = ", whatever the case" if Mark.UNIQUE_FOLDED in each.marks else ""
         equal = _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{folded}.", schema)
         yield equal | example

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from msgspec import NODEFAULT
 
-from tradepost.domain.address import Address
 from tradepost.domain.country import check_country
 from tradepost.domain.email import check_email
 from tradepost.domain.input import Input, names_of
@@ -49,8 +48,6 @@ _KNOWN: dict[tuple[str, str], Json] = {
     ("event", "dataschema"): {"format": "uri", **_TEXT},
     ("event", "data"): _EVENT_DATA,
 }
-# Members that are a copy of another record, as it was: kept as JSON, under the names it has at home.
-_COPIES: dict[tuple[str, str], type[Record]] = {("order", "shipping_address"): Address}
 
 
 class Schemas:
@@ -174,14 +171,16 @@ class Schemas:
             },
         )
 
+    def _other(self, record: type[Record]) -> Json:
+        """A record that another shows: as it is at its own address, if it has one."""
+        shape = self._shapes.get(record)
+        return self._record(record, shape.names if shape else names_of(record), pascal(record.kind))
+
     def _properties(self, record: type[Record], names: Mapping[str, str]) -> Json:
         found = [(names[each.name], self._shown(record, each)) for each in members(record)]
         child = embedded_child(record)
         if child:
-            shape = self._shapes.get(child[0])
-            one_child = self._record(
-                child[0], shape.names if shape else names_of(child[0]), pascal(child[0].kind)
-            )
+            one_child = self._other(child[0])
             description = f"Its {many(child[0])}, in the order they were added."
             children = {"type": "array", "minItems": 1, "items": one_child, "description": description}
             found.insert(-2, (names[_CHILDREN], children))
@@ -247,9 +246,8 @@ class Schemas:
         }
 
     def _typed(self, record: type[Record], each: Member) -> Json:
-        copied = _COPIES.get((record.kind, each.name))
-        if copied:
-            return self._record(copied, names_of(copied), f"{pascal(copied.kind)}Snapshot")
+        if each.snapshot_of:
+            return self._other(each.snapshot_of)
         known = _KNOWN.get((record.kind, each.name))
         return typed(each) if known is None else dict(known)
 
