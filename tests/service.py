@@ -126,6 +126,21 @@ class Service:
 
         return self.run(self.app.rest.performer.database.write(work))
 
+    def call_slowly(self, method: str, path: str) -> Reply:
+        """A request whose body is announced and never arrives."""
+        headers = {"content-type": "application/json", "content-length": "10", "host": "shop.example"}
+        sent = headers | {"authorization": f"Bearer {self.key}"}
+        scope = {
+            "type": "http",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "query_string": b"",
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
+            "client": ("192.0.2.1", 40000),
+        }
+        return self.run(_exchange(self.app, scope, b"{", ends=False))
+
     async def _execute(self, clause: ClauseElement) -> None:
         async def work(tx: Writing) -> None:
             await tx.row(Statement("what a test needs", clause))
@@ -156,11 +171,16 @@ class Service:
         return await _exchange(self.app, scope, raw)
 
 
-async def _exchange(app: Callable[..., Awaitable[None]], scope: dict[str, Any], body: bytes) -> Reply:
+async def _exchange(
+    app: Callable[..., Awaitable[None]], scope: dict[str, Any], body: bytes, *, ends: bool = True
+) -> Reply:
     sent: list[Any] = []
+    pieces = iter([body])
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
+        for piece in pieces:
+            return {"type": "http.request", "body": piece, "more_body": not ends}
+        return await asyncio.Future()
 
     async def send(message: Any) -> None:
         sent.append(message)

@@ -19,7 +19,7 @@ from tradepost.perform import Performer
 from tradepost.problems import Unavailable
 from tradepost.resource import Resource
 from tradepost.rest.surface import Rest
-from tradepost.settings import Settings
+from tradepost.settings import BadSetting, Settings
 from tradepost.storage.database import Database
 from tradepost.storage.migrations import head
 from tradepost.versions.changes import VERSIONS, Version
@@ -74,10 +74,7 @@ def assemble(
     doorkeeper = Doorkeeper(store, clock)
     metrics = Metrics(found.metrics_dir)
     limits = _limits(found)
-    announced = {
-        name: Dates(each.deprecated, each.sunset, each.link) for name, each in found.api_versions.items()
-    }
-    lifecycle = Lifecycle(versions, announced, clock, found.deprecation_format)
+    lifecycle = lifecycle_of(found, clock, versions)
     rest = Rest(
         resources, lifecycle, performer(found, store, clock, resources), doorkeeper, limits, found.base_url
     )
@@ -111,6 +108,18 @@ def assemble(
         startup=startup,
         shutdown=shutdown,
     )
+
+
+def lifecycle_of(found: Settings, clock: Clock, versions: tuple[Version, ...] = VERSIONS) -> Lifecycle:
+    """Where each version is in its life; raises `BadSetting` if one is announced that there is not."""
+    unknown = found.api_versions.keys() - {version.name for version in versions}
+    if unknown:
+        message = f"TRADEPOST_API_VERSIONS names {', '.join(sorted(unknown))}, which is not a version"
+        raise BadSetting(message)
+    dates = {
+        name: Dates(each.deprecated, each.sunset, each.link) for name, each in found.api_versions.items()
+    }
+    return Lifecycle(versions, dates, clock, found.deprecation_format)
 
 
 async def check_schema(store: Database) -> None:

@@ -1,7 +1,7 @@
 """What can go wrong, as one small tree; every surface has one table that translates it.
 
     Problem
-    ├── Malformed            cannot be read as asked          ├── TooLarge
+    ├── Malformed            cannot be read as asked          ├── TooLarge · TimedOut
     ├── Unauthenticated      no or bad credentials            ├── UnsupportedMediaType
     ├── Forbidden            lacks a scope                    ├── Invalid             members break rules
     ├── NotFound                                              │   └── IdempotencyKeyReused
@@ -143,6 +143,14 @@ class TooLarge(Problem):
 
     kind = "too-large"
     title = "The body is too large"
+
+
+class TimedOut(Problem):
+    """The request did not arrive whole within the time it may take. Send it again, over a connection that
+    keeps up."""
+
+    kind = "request-timeout"
+    title = "The request took too long to arrive"
 
 
 class UnsupportedMediaType(Problem):

@@ -6,6 +6,8 @@ refused here never reaches the application; the answer is a problem all the same
 
 import asyncio
 import http.client
+import logging
+import secrets
 import socket
 import sys
 import threading
@@ -22,12 +24,18 @@ from uvicorn.supervisors import Multiprocess
 
 from tradepost.settings import Settings
 
+_log = logging.getLogger("tradepost.server")
+
 _MAX_HEAD = 32 * 1024
 _MAX_FIELDS = 100
 _TOO_LARGE = f"The head is larger than {_MAX_HEAD} bytes or {_MAX_FIELDS} fields"
 _KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common load balancers, so that they close first
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (an address somebody may choose to listen on)
-_REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+_REASONS = {
+    400: ("Bad Request", "malformed-request"),
+    408: ("Request Timeout", "request-timeout"),
+    431: ("Request Header Fields Too Large", "too-large"),
+}
 
 
 class _Refused(Exception):
@@ -100,12 +108,16 @@ class Hardened(HttpToolsProtocol):
         raise _Refused(detail)
 
     def _write(self, status: int, detail: str) -> None:
-        problem = {"type": "about:blank", "title": _REASONS[status], "status": status, "detail": detail}
+        """A problem from before the application; where it points is relative, for there may be no host."""
+        title, kind = _REASONS[status]
+        request_id = secrets.token_hex(8)
+        problem = {"type": f"/problems/{kind}", "title": title, "status": status, "detail": detail}
         body = msgspec.json.encode(problem | {"instance": "", "errors": []})
         head = (
-            f"HTTP/1.1 {status} {_REASONS[status]}\r\ncontent-type: application/problem+json\r\n"
-            f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+            f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+            f"x-request-id: {request_id}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
         )
+        _log.info("refused", extra={"status": status, "detail": detail, "request_id": request_id})
         self.transport.write(head.encode() + body)
         self.transport.close()
 

@@ -118,6 +118,13 @@ def _day(text: str | None) -> int | None:
     return None if text is None else parse_instant(text)
 
 
+def _redis_url(text: str) -> str | None:
+    if text and urlsplit(text).scheme not in ("redis", "rediss", "unix"):
+        message = "has to be an address such as redis://127.0.0.1:6379/0"
+        raise ValueError(message)
+    return text or None
+
+
 def _prefix(text: str) -> str:
     if not text or not all(part.isalnum() for part in text.split(".")):
         message = "has to be a reverse-DNS name such as com.example.shop"
@@ -147,12 +154,10 @@ class Settings:
     rate_limit: tuple[int, int] = _setting(
         "1000/second", "requests a key may make, and an address without a key", _rate
     )
-    redis_url: str | None = _setting(
-        "", "a Redis in which all processes share their rate limits", lambda text: text or None
-    )
+    redis_url: str | None = _setting("", "a Redis in which all processes share their rate limits", _redis_url)
     api_versions: dict[str, VersionDates] = _setting(
         "{}",
-        'what is announced: {"v1": {"deprecated": "<date>", "sunset": "<date>", "link": "<url>"}}',
+        'what is announced: {"v1": {"deprecated": "DATE", "sunset": "DATE", "link": "URL"}}',
         _versions,
     )
     deprecation_format: Literal["http-date", "rfc9745"] = _setting(

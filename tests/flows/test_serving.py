@@ -63,6 +63,8 @@ def test_postgresql_is_not_migrated_unasked(postgres_empty: str) -> None:
         ("API_VERSIONS", "{"),
         ("NO_SUCH_SETTING", "1"),
         ("LOG", "loud"),
+        ("REDIS_URL", "localhost"),
+        ("API_VERSIONS", '{"v9": {"sunset": "2027-01-01"}}'),
     ],
 )
 def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, name: str, value: str) -> None:

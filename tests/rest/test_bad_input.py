@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -484,3 +485,29 @@ def test_what_was_refused_left_nothing(service: Service) -> None:
             sent: Callable[[], Reply] = lambda: service.call(method, path, body, idempotency_key="k")  # noqa: B023, E731
             assert sent().status in (400, 413, 422)
     assert counted() == before
+
+
+def test_a_body_that_stalls_is_408_and_closes(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that does not arrive in time is answered with a problem, and the connection is not kept."""
+    monkeypatch.setattr("tradepost.http.request._BODY_SECONDS", 0.01)
+    reply = service.call_slowly("POST", "/v1/users")
+    assert reply.status == 408
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert reply.headers["connection"] == "close"
+
+
+def test_an_unreachable_database_is_503(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the database is out of reach the service says that it is not ready, and when to come again."""
+    if service.engine == "sqlite":
+        pytest.skip("an embedded database is never out of reach")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(
+        service.app.rest.performer.database, "_pool", SimpleNamespace(acquire=refuse, fetchrow=refuse)
+    )
+    for path in ("/readyz", f"/v1/users/{'0' * 8}"):
+        reply = service.get(path)
+        assert reply.status == 503
+        assert reply.headers["retry-after"]

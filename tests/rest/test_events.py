@@ -171,11 +171,13 @@ def test_a_user_is_deactivated_once(service: Service) -> None:
     """Deactivation is told when it happens: not again while it lasts, and again after the user was active."""
     user = shop.a_user(service)
     path = f"/v1/users/{user['id']}"
-    for status in ("DEACTIVATED", "DEACTIVATED", "ACTIVE", "DEACTIVATED"):
-        assert service.call("PATCH", path, {"status": status}).status == 200
+    deactivated = {"status": "DEACTIVATED"}
+    for body in (deactivated, deactivated, {"name": "Grace"}, {"status": "ACTIVE"}, deactivated):
+        assert service.call("PATCH", path, body).status == 200
     assert shop.told(service, f"users/{user['id']}") == [
         "user.created",
         "user.deactivated",
+        "user.updated",
         "user.updated",
         "user.deactivated",
     ]

@@ -659,6 +659,27 @@ def test_fifty_buyers_for_ten_pieces_are_ten_orders(service: Service) -> None:
     assert len(shop.walked(service, f"/v1/line-items?productId={product['id']}")) == 10
 
 
+def test_changes_of_many_orders_at_once_share_the_stock(service: Service) -> None:
+    """Lines added and changed in many orders at once never take more than there is, and take all there is."""
+    product, other = shop.a_product(service, stock=28), shop.a_product(service)
+    orders = [shop.an_order(service, (product, 1), (other, 1)) for _ in range(18)]
+    assert shop.stock_of(service, product) == 10
+    line = {"productId": product["id"], "quantity": 1}
+    requests: list[tuple[Any, ...]] = []
+    for order in orders[::3]:
+        requests.append(("POST", f"{_path(order)}/line-items", line))
+    for order in orders[1::3]:
+        requests.append(("PATCH", f"/v1/line-items/{order['lineItems'][0]['id']}", {"quantity": 2}))
+    for order in orders[2::3]:
+        requests.append(("PATCH", _path(order), {"lineItems": [*order["lineItems"], line]}))
+    statuses = _statuses(service, *requests)
+    assert statuses[422] == 8
+    assert statuses[200] + statuses[201] == 10
+    assert shop.stock_of(service, product) == 0
+    lines = shop.walked(service, f"/v1/line-items?productId={product['id']}")
+    assert sum(each["quantity"] for each in lines) == 28
+
+
 def test_buyers_at_several_processes_share_the_stock(engine: str, new_database: Callable[[str], str]) -> None:
     """The same holds for buyers at three services on one database."""
     url = new_database(engine)

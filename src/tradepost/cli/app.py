@@ -4,7 +4,7 @@ import sys
 
 from cyclopts import App
 
-from tradepost import __version__
+from tradepost import __version__, settings
 from tradepost.problems import Problem
 from tradepost.settings import BadSetting
 
@@ -13,6 +13,14 @@ app = App(
     help="Orders, users and products over REST, GraphQL and signed webhooks: one store, nothing lost.",
     version=__version__,
 )
+
+
+def _settings() -> str:
+    """Every setting, for the help of the command that heeds them all."""
+    return "Settings, from the environment:\n\n" + "\n\n".join(
+        f"{variable}={default}: {meaning}" for variable, default, meaning in settings.described()
+    )
+
 
 for word, where in {
     "serve": "tradepost.cli.serve:serve",
@@ -24,7 +32,7 @@ for word, where in {
     "import": "tradepost.cli.import_:import_",
     "export": "tradepost.cli.export:export",
 }.items():
-    app.command(where, name=word)
+    app.command(where, name=word, **({"help_epilogue": _settings()} if word == "serve" else {}))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from tradepost import assembly, server, settings
 from tradepost.cli import keys
 from tradepost.cli.store import opened
+from tradepost.clock import Clock
 from tradepost.settings import Settings
 from tradepost.storage.statements import api_keys
 
@@ -44,6 +45,7 @@ def serve(
     """
     del deliveries
     found = settings.load(host=host, port=port)
+    assembly.lifecycle_of(found, Clock())
     if migrate or found.database_url.startswith("sqlite:"):
         asyncio.run(assembly.migrate(found))
     then = _welcome(found) if welcome else None

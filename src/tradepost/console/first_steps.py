@@ -100,7 +100,7 @@ class _Walk:
 
 
 def _curl(address: str) -> str:
-    return f'curl -s "{address}" {_KEY}'
+    return f"curl -sw '\\n' \"{address}\" {_KEY}"
 
 
 def _look_up(variable: str, address: str) -> str:

@@ -29,6 +29,7 @@ STATUS: dict[type[Problem], int] = {
     problems.VersionRetired: HTTPStatus.GONE,
     problems.PreconditionFailed: HTTPStatus.PRECONDITION_FAILED,
     problems.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    problems.TimedOut: HTTPStatus.REQUEST_TIMEOUT,
     problems.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     problems.Invalid: HTTPStatus.UNPROCESSABLE_ENTITY,
     problems.RateLimited: HTTPStatus.TOO_MANY_REQUESTS,
@@ -90,7 +91,7 @@ def _headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
             found.append((field, str(facts[fact]).encode()))
     if "retry_after" in facts or status == HTTPStatus.SERVICE_UNAVAILABLE:
         found.append((b"retry-after", str(facts.get("retry_after", 1)).encode()))
-    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+    if status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
         found.append((b"connection", b"close"))  # what is left of the body is not read
     return found
 

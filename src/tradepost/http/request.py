@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from tradepost.access.caller import Caller
 from tradepost.access.rate_limits import Verdict
-from tradepost.problems import Malformed, TooLarge
+from tradepost.problems import Malformed, TimedOut, TooLarge
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -144,7 +144,7 @@ class Request:
             async with asyncio.timeout(_BODY_SECONDS):
                 return await self._rest(message)
         except TimeoutError:
-            raise Disconnected from None
+            raise TimedOut(f"The body did not arrive within {_BODY_SECONDS:g} s") from None
 
     async def _rest(self, message: MutableMapping[str, Any]) -> bytes:
         parts: list[bytes] = []

@@ -57,7 +57,9 @@ class Shape:
         self.input_under = Input(record, self.names, under, child_names=self.child_names)
         self.width = len(self.statements.names)
         self.version_at = self.width - 1
-        self.revision = xxhash.xxh32_hexdigest(repr([self.names, version.name]).encode())[:4]
+        self.revision = xxhash.xxh32_hexdigest(repr([*_shown_names(record, version), version.name]).encode())[
+            :4
+        ]
         self.under_at = self.statements.names.index(resource.under) if resource.under else 0
         if resource.parent:
             self.parent_statements = plain(resource.parent.parent)
@@ -124,6 +126,15 @@ class Shape:
         known = {"Made": made.struct, "Below": below.struct, **self._known}
         one = eval(f"lambda rows: (first := rows[0]) and {made.call}", known)  # noqa: S307
         return View(one, lambda rows: [one(list(run)) for _, run in groupby(rows, itemgetter(0))])
+
+
+def _shown_names(record: type[Record], version: Version) -> list[dict[str, str]]:
+    """The names of all that is shown of a record, with what is embedded in it."""
+    child = embedded_child(record)
+    within = [each.snapshot_of for each in members(record) if each.snapshot_of] + (
+        [child[0]] if child else []
+    )
+    return [version.names(each.kind, names_of(each)) for each in (record, *within)]
 
 
 def _whole(statements: Plain) -> tuple[Plain, int] | None:

@@ -88,8 +88,11 @@ class PostgresDatabase:
         raise Conflict(message)
 
     async def schema_version(self) -> str | None:
-        async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
-            return await _schema_version(connection)
+        try:
+            async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
+                return await _schema_version(connection)
+        except (*_OUT_OF_REACH, TimeoutError) as error:
+            raise _unavailable(error) from error
 
     async def migrate(self) -> None:
         async with self._pool.acquire() as connection, connection.transaction():

@@ -59,7 +59,11 @@ class SqliteDatabase:
         self._scans_here = threading.local()
 
     async def start(self) -> None:
-        Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"SQLite cannot open {self.path}: {error.strerror}"
+            raise Unavailable(message) from None
         self._writer = connect(self.path)
         self._writer.set_busy_timeout(0)  # what has to wait, waits in a thread
         self._reader = connect(self.path)

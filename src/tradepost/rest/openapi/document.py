@@ -39,7 +39,9 @@ def document(
     """The OpenAPI document of a version; `event_types` by their full names."""
     schemas, answers = Schemas(shapes), Answers(base_url)
     example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
-    operations = Operations(schemas, answers, Examples(shapes, base_url, example), deprecated)
+    operations = Operations(
+        list(shapes.values()), schemas, answers, Examples(shapes, base_url, example), deprecated
+    )
     paths = {
         address.path: operations.at(address) for shape in shapes.values() for address in addresses(shape)
     }

@@ -172,6 +172,7 @@ def path_item(document: Document, answers: Answers) -> Json:
             "responses": {
                 "204": answers.success("The methods the address takes.", ["Allow", *life]),
                 **answers.problems(retired, LIFE),
+                **answers.problems(unknown, ["Vary", *LIFE], group="Document"),
             },
         },
     }

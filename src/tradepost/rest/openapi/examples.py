@@ -99,11 +99,6 @@ class Examples:
             return each.default
         return of_type(typed(each))
 
-    def given(self, record: type[Record], each: Member) -> Any:
-        """A value to look for: any but null."""
-        value = self.value(record, each)
-        return of_type(typed(each)) if value is None else value
-
     def _shown(self, record: type[Record], names: Mapping[str, str]) -> Json:
         found = [
             (names[each.name], self.value(record, each))

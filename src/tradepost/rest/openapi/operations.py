@@ -1,8 +1,8 @@
 """The operations: what each method of an address takes and answers, for whatever resource lives there."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from tradepost.actions.plain import Plain
 from tradepost.domain.record import Mark, members
@@ -115,6 +115,7 @@ def addresses(shape: Shape) -> Iterator[Address]:
 class Operations:
     """Makes the operations of an address."""
 
+    shapes: Sequence[Shape]
     schemas: Schemas
     answers: Answers
     examples: Examples
@@ -148,7 +149,7 @@ class Operations:
             *parameters.refer("Limit", "Cursor", "Offset"),
             parameters.sort(shape),
             parameters.fields(shape),
-            *parameters.filters(shape, self.examples),
+            *parameters.filters(shape),
             *parameters.refer("IfNoneMatch", "IfMatch"),
         ]
         content = self._content(address, self.schemas.page(shape), self.examples.page(shape))
@@ -192,8 +193,7 @@ class Operations:
         content = self._content(address, self.schemas.created(shape), self.examples.created(shape))
         carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
         made = self.answers.success("The new item.", carried, content)
-        if not address.under:
-            made["links"] = self._links(address)
+        made["links"] = dict(self._links(address))
         kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
         return {
             **self._operation(
@@ -325,18 +325,30 @@ class Operations:
         marks = {mark for each in members(address.shape.record) for mark in each.marks}
         return [Duplicate] if marks & _UNIQUE else []
 
-    def _links(self, address: Address) -> Json:
-        """What can be done next with the id of a new item."""
-        item = Address(address.shape, under=False, item=True)
-        names = {"GET": "get", "PUT": "replace", "PATCH": "update", "DELETE": "delete"}
-        return {
-            f"{names[method]}{item.noun}": {
-                "operationId": f"{names[method]}{item.noun}",
-                "parameters": {"id": "$response.body#/id"},
-            }
-            for method in item.methods
-            if method in names
-        }
+    def _links(self, address: Address) -> Iterator[tuple[str, Json]]:
+        """What can be done next with a new item, and below it."""
+        above = address.parent_parameter if address.under else ""
+        given = {above: f"$request.path.{above}"} if above else {}
+        item = replace(address, item=True)
+        for method, name in (("GET", "get"), ("PUT", "replace"), ("PATCH", "update"), ("DELETE", "delete")):
+            if method in item.methods:
+                yield _link(f"{name}{item.noun}", {**given, "id": "$response.body#/id"})
+        for below in self._below(address.shape):
+            for method, name in (("GET", f"list{below.nouns}"), ("POST", f"create{below.noun}")):
+                if method in below.methods:
+                    yield _link(name, {below.parent_parameter: "$response.body#/id"})
+
+    def _below(self, shape: Shape) -> list[Address]:
+        """The collections below an item."""
+        return [
+            Address(each, under=True, item=False)
+            for each in self.shapes
+            if each.resource.parent and each.resource.parent.parent is shape.record
+        ]
+
+
+def _link(operation: str, given: Json) -> tuple[str, Json]:
+    return operation, {"operationId": operation, "parameters": given}
 
 
 def _vendor(address: Address) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tradepost.domain.record import Mark, Member
-from tradepost.rest.openapi.examples import Examples, sample_id
+from tradepost.rest.openapi.examples import sample_id
 from tradepost.rest.openapi.schemas import Json, typed
 from tradepost.rest.openapi.words import words
 from tradepost.rest.pages import DEFAULT_LIMIT, MAX_LIMIT, MAX_OFFSET
@@ -19,10 +19,11 @@ def _query(name: str, description: str, schema: Json) -> Json:
     return {"name": name, "in": "query", "description": description, "schema": schema}
 
 
-def _header(name: str, description: str, schema: Json, example: str) -> Json:
-    return {"name": name, "in": "header", "description": description, "schema": schema, "example": example}
+def _header(name: str, description: str, schema: Json) -> Json:
+    return {"name": name, "in": "header", "description": description, "schema": schema}
 
 
+# No examples here: what shows them in forms would send every one of them.
 SHARED: dict[str, Json] = {
     "Limit": _query(
         "limit",
@@ -42,36 +43,32 @@ SHARED: dict[str, Json] = {
     ),
     "IfMatch": _header(
         "If-Match",
-        "ETags, or `*`: only if the item is in this state, else 412. The comparison is strong.",
+        'ETags such as `"7.3fe2"`, or `*`: only if the item is in this state, else 412. The comparison is '
+        "strong.",
         _TEXT,
-        '"7.3fe2"',
     ),
     "IfNoneMatch": _header(
         "If-None-Match",
-        "ETags, or `*`: only if it is in none of these states; else GET and HEAD answer 304, which costs "
-        "nothing of the rate, and the others 412.",
+        'ETags such as `"7.3fe2"`, or `*`: only if it is in none of these states; else GET and HEAD answer '
+        "304, which costs nothing of the rate, and the others 412.",
         _TEXT,
-        '"7.3fe2"',
     ),
     "IdempotencyKey": _header(
         "Idempotency-Key",
         "A name of your choice for this request, bare or as a quoted string: however often it is sent within "
         "24 hours, it happens once, and is answered as it was the first time.",
         {"type": "string", "minLength": 1, "maxLength": _MAX_KEY},
-        "8e03978e-40d5-43dd-bc93-6894a57f9324",
     ),
-    "Prefer": _header("Prefer", "`return=minimal` answers 204 without a body.", _TEXT, "return=minimal"),
+    "Prefer": _header("Prefer", "`return=minimal` answers 204 without a body.", _TEXT),
     "RequestId": _header(
         "X-Request-Id",
         "Your own id for the request: 1 to 128 letters, digits and `._:/+=-`. Answer and log carry it.",
         _TEXT,
-        "checkout-7f3a",
     ),
     "Traceparent": _header(
         "traceparent",
         "W3C trace context; it is carried on in the events that the request causes.",
         _TEXT,
-        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
     ),
 }
 
@@ -116,20 +113,18 @@ def sort(shape: Shape) -> Json:
     return _query("sort", description, {"type": "string", "enum": values, "default": "id"})
 
 
-def filters(shape: Shape, examples: Examples) -> Iterator[Json]:
+def filters(shape: Shape) -> Iterator[Json]:
     """Every filter of a list, with its ranges."""
     for name, each in shape.members.items():
         if Mark.FILTERABLE not in each.marks:
             continue
         schema = _compared(each)
-        example = {} if "enum" in schema else {"example": examples.given(shape.record, each)}
         folded = ", whatever the case" if Mark.UNIQUE_FOLDED in each.marks else ""
-        equal = _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{folded}.", schema)
-        yield equal | example
+        yield _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{folded}.", schema)
         if Mark.RANGED in each.marks:
             for operator, said in (_INSTANT_RANGES if each.is_instant else _RANGES).items():
                 description = f"Only {words(shape.record.plural)} whose `{name}` is {said} this."
-                yield _query(f"{name}[{operator}]", description, schema) | example
+                yield _query(f"{name}[{operator}]", description, schema)
 
 
 def _compared(each: Member) -> Json:
