@@ -236,6 +236,18 @@ def test_documents_of_a_version_live_and_end_with_it(new_service: Callable[..., 
     assert service.get("/docs", key=None).status == 200
 
 
+def test_the_home_page_leads_to_the_newest_version(new_service: Callable[..., Service]) -> None:
+    """What / calls the contract is that of the newest active version, also once the clock makes that another."""
+    clock = GivenClock("2026-05-01")
+    dates = '{"v2": {"deprecated": "2026-06-01", "sunset": "2026-12-01"}}'
+    service = new_service("sqlite", clock=clock, versions=SECOND, api_versions=dates)
+    for at, newest in (("2026-05-01", "v2"), ("2026-07-01", "v1")):
+        clock.set(at)
+        places = service.get("/", key=None, accept="application/json").json
+        assert urlsplit(places["openapi"]).path == f"/{newest}/openapi.json"
+        assert f"/{newest}/openapi.json" in _page(service, "/")
+
+
 # --- problems ---
 
 

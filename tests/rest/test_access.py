@@ -515,3 +515,13 @@ def test_keys_emit_no_events(service: Service) -> None:
     service.call("DELETE", f"/v1/api-keys/{made['id']}")
     assert shop.told(service, f"api-keys/{made['id']}") == []
     assert shop.told(service, f"api_keys/{made['id']}") == []
+
+
+def test_a_key_that_expires_makes_none_that_outlives_it(service: Service) -> None:
+    """A key's own end is the latest end of the keys it makes: 403 beyond it, or without one."""
+    ends = "2099-01-01T00:00:00.000Z"
+    key = service.new_key("admin", expires=ends)
+    body = {"name": "made by one that ends", "scopes": ["orders:read"]}
+    for later in (None, "2099-01-01T00:00:00.001Z"):
+        assert service.post("/v1/api-keys", {**body, "expiresAt": later}, key=key).status == 403
+    assert service.post("/v1/api-keys", {**body, "expiresAt": ends}, key=key).status == 201

@@ -337,6 +337,7 @@ def test_a_query_that_names_a_version_is_kept_in_links(both: Service) -> None:
         reply = both.get(f"{parts.path}?{parts.query}")
         assert _served(reply) == 1
         seen += 1
+        assert seen <= 3
     assert seen == 3
 
 
@@ -528,3 +529,30 @@ def test_the_versions_share_their_items_and_events(both: Service) -> None:
     both.call("PATCH", f"/v1/products/{made['id']}", {"name": "Lamp"})
     assert shop.told(both, f"products/{made['id']}") == ["product.created", "product.updated"]
     assert both.post("/v1/products", shop.product_body(sku=body["sku"])).status == 409
+
+
+ACCEPTS = {
+    "application/vnd.tradepost.v2+json, application/json": 200,
+    "application/json;q=0, */*": 406,
+    "application/json;q=0, application/vnd.tradepost.v1+json": 200,
+    "application/vnd.tradepost.v2+json": 406,
+}
+
+
+@pytest.mark.parametrize("field", ACCEPTS)
+def test_accept_is_read_whole(service: Service, field: str) -> None:
+    """A type of a version that is not here is passed over for one that is; a type refused is not sent."""
+    assert service.get("/v1/users", accept=field).status == ACCEPTS[field]
+
+
+def test_a_body_of_another_version_is_415(service: Service) -> None:
+    """A body that says it is of a version that is not this one is not read."""
+    reply = service.post("/v1/users", {}, content_type="application/vnd.tradepost.v9+json")
+    assert reply.status == 415
+    reply = service.post("/v1/users", {}, content_type="application/vnd.tradepost.v1+json")
+    assert reply.status == 422
+
+
+def test_an_unknown_path_is_404_whatever_is_accepted(service: Service) -> None:
+    """What is not there is not there in any media type."""
+    assert service.get("/nothing", accept="text/html").status == 404

@@ -131,9 +131,10 @@ class Documents:
         """A page for people, or JSON for who would rather have that."""
 
         async def content(request: Request) -> Content:
+            newest = self._lifecycle.default().name  # which the clock may change
             if prefers_json(request.headers.get(b"accept", b"*/*")):
-                return await self._shown(request, (name, "json"), json, _VARY)
-            return await self._shown(request, (name, "html"), html, _VARY)
+                return await self._shown(request, (name, newest, "json"), json, _VARY)
+            return await self._shown(request, (name, newest, "html"), html, _VARY)
 
         return content
 

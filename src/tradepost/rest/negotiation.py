@@ -8,7 +8,7 @@ from tradepost.problems import NotAcceptable, UnsupportedMediaType
 
 MERGE_PATCH = b"application/merge-patch+json"
 _JSON = b"application/json"
-_VENDOR = re.compile(rb"application/vnd\.tradepost\.v(\d+)\+json")
+_VENDOR = re.compile(rb"application/vnd\.tradepost\.v([0-9]{1,9})\+json")
 _MINIMAL = re.compile(rb'(?:^|[,;])\s*return\s*=\s*"?minimal"?\s*(?:$|[,;])')
 _OFFERED = {b"*/*": 0, b"application/*": 1, _JSON: 2, b"application/problem+json": 2}
 
@@ -21,25 +21,31 @@ class Accepted(NamedTuple):
 
 
 @lru_cache(512)
-def accepted(field: bytes) -> Accepted:
-    """What to answer to an Accept field; raises `NotAcceptable` if nothing served is in it."""
-    best: tuple[float, int, Accepted] | None = None
+def accepted(field: bytes, served: frozenset[int]) -> Accepted:
+    """What to answer to an Accept field, of the versions `served`; raises `NotAcceptable` if nothing is."""
+    ranked: list[tuple[float, int, Accepted]] = []
+    refused: set[Accepted] = set()
     for part in field.split(b","):
         kind, *parameters = (piece.strip().lower() for piece in part.split(b";"))
+        offer = _offer(kind, served)
+        if offer is None:
+            continue
         quality = _quality(parameters)
-        offer = _offer(kind)
-        if offer and quality > 0 and (best is None or (quality, offer[0]) > best[:2]):
-            best = (quality, *offer)
-    if best is None:
-        message = "The service answers with application/json; Accept rules it out"
+        ranked.append((quality, *offer))
+        if quality == 0 and b"*" not in kind:
+            refused.add(offer[1])
+    fit = [each for each in ranked if each[0] > 0 and each[2] not in refused]
+    if not fit:
+        message = "The service answers with application/json, or a version of it that is served here"
         raise NotAcceptable(message)
-    return best[2]
+    return max(fit, key=lambda each: each[:2])[2]
 
 
-def _offer(kind: bytes) -> tuple[int, Accepted] | None:
+def _offer(kind: bytes, served: frozenset[int]) -> tuple[int, Accepted] | None:
     vendor = _VENDOR.fullmatch(kind)
     if vendor:
-        return 3, Accepted(kind, int(vendor[1]))
+        number = int(vendor[1])
+        return (3, Accepted(kind, number)) if number in served else None
     if kind in _OFFERED:
         return _OFFERED[kind], Accepted(_JSON, None)
     return None
@@ -61,10 +67,11 @@ def wants_minimal(headers: dict[bytes, bytes]) -> bool:
     return b"prefer" in headers and _MINIMAL.search(headers[b"prefer"].lower()) is not None
 
 
-def check_body_type(headers: dict[bytes, bytes], *, patch: bool) -> None:
+def check_body_type(headers: dict[bytes, bytes], version: int, *, patch: bool) -> None:
     """Raises `UnsupportedMediaType` unless the body is JSON, or a merge patch where one is taken."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if kind == _JSON or (patch and kind == MERGE_PATCH) or _VENDOR.fullmatch(kind):
+    vendor = _VENDOR.fullmatch(kind)
+    if kind == _JSON or (patch and kind == MERGE_PATCH) or (vendor and int(vendor[1]) == version):
         return
     taken = f"{MERGE_PATCH.decode()}, {_JSON.decode()}" if patch else _JSON.decode()
     message = f"Content-Type has to be {taken.replace(', ', ' or ')}"

@@ -68,6 +68,10 @@ class Routes:
             if shape.resource.parent:
                 self._add(version, (shape.parent_segment, segment), shape)
 
+    def begins(self, segment: str) -> bool:
+        """Whether a path may begin so."""
+        return any(segments[0] == segment for segments in self._collections)
+
     def find(self, parts: list[str]) -> Place:
         """What the segments behind the version name; raises `NotFound`."""
         match parts:

@@ -13,7 +13,6 @@ from tradepost.perform import Performer
 from tradepost.problems import (
     Malformed,
     MethodNotAllowed,
-    NotAcceptable,
     NotFound,
     RateLimited,
     Unauthenticated,
@@ -56,6 +55,7 @@ class Rest:
         self._doorkeeper = doorkeeper
         self._limits = limits
         self._versions = {version.name: version for version in lifecycle.versions}
+        self._numbers = frozenset(version.number for version in lifecycle.versions)
 
     async def answer(self, request: Request) -> Answer:
         """Lets a request in and has its method answer it."""
@@ -69,9 +69,9 @@ class Rest:
             place = self.routes[version].find(parts[2:])
             request.route = place.route.template
         else:
+            request.more_headers = [_VARY_BY_VERSION]
             version = self._chosen(request, parts[1])
             self._check_life(version, request)
-            request.more_headers = [*request.more_headers, _VARY_BY_VERSION]
             request.known_parameters = ("version",)
             place = self.routes[version].find(parts[1:])
             request.route = place.route.template.removeprefix(f"/{version.name}")
@@ -86,7 +86,9 @@ class Rest:
         caller.require(verb.scope)
         if caller.user_id is not None and not verb.user_keys:
             caller.forbid_user_keys()
-        content_type = _content_type(request, version) if b"accept" in request.headers else _JSON
+        content_type = _JSON
+        if b"accept" in request.headers:
+            content_type = negotiation.accepted(request.headers[b"accept"], version.only).content_type
         call = Call(
             request,
             caller,
@@ -107,21 +109,25 @@ class Rest:
         if first[:1] == "v" and first[1:].isdigit():
             message = f"There is no API version {first}; see /versions"
             raise NotFound(message)
+        if not any(routes.begins(first) for routes in self.routes.values()):
+            message = "There is nothing at this path"
+            raise NotFound(message)
         field = request.headers.get(b"accept")
-        named = negotiation.accepted(field).version if field is not None else None
+        named = negotiation.accepted(field, self._numbers).version if field is not None else None
         if named is not None:
-            return self._numbered(str(named), NotAcceptable("Accept names an API version that is not served"))
+            return self._versions[f"v{named}"]
         if b"api-version" in request.headers:
             return self._dated(request.headers[b"api-version"].decode("latin-1").strip())
         asked = request.query().get("version")
         if asked is not None:
-            return self._numbered(asked, Malformed("version names no API version; see /versions"))
+            return self._numbered(asked)
         return self.lifecycle.default()
 
-    def _numbered(self, number: str, unknown: Malformed | NotAcceptable) -> Version:
+    def _numbered(self, number: str) -> Version:
         version = self._versions.get(f"v{number.removeprefix('v')}")
         if version is None:
-            raise unknown
+            message = "version names no API version; see /versions"
+            raise Malformed(message)
         return version
 
     def _dated(self, day: str) -> Version:
@@ -136,7 +142,7 @@ class Rest:
 
     def _check_life(self, version: Version, request: Request) -> None:
         if self.lifecycle.is_announced(version):
-            request.more_headers = self.lifecycle.headers(version, self.base_url or request.base_url)
+            request.more_headers += self.lifecycle.headers(version, self.base_url or request.base_url)
             if self.lifecycle.phase(version) == "retired":
                 message = f"API version {version.name} was retired; see /versions"
                 raise VersionRetired(message)
@@ -168,14 +174,6 @@ class Rest:
         if request.verdict is not None:
             remaining = min(self._limits.limit.requests, request.verdict.remaining + 1)
             request.verdict = request.verdict._replace(remaining=remaining)
-
-
-def _content_type(request: Request, version: Version) -> bytes:
-    found = negotiation.accepted(request.headers[b"accept"])
-    if found.version is not None and found.version != version.number:
-        message = f"This address is of version {version.number}; Accept names version {found.version}"
-        raise NotAcceptable(message)
-    return found.content_type
 
 
 def _options(route: Route) -> Answer:

@@ -103,7 +103,7 @@ async def get_list(call: Call) -> Answer:
 async def post(call: Call) -> Answer:
     """201 with the new item and its Location."""
     call.request.check_query()
-    negotiation.check_body_type(call.request.headers, patch=False)
+    negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
     body = await call.request.body()
 
     async def action(change: Change) -> Answer:
@@ -123,7 +123,7 @@ async def post(call: Call) -> Answer:
 async def put(call: Call) -> Answer:
     """200 with the item as it is now."""
     call.request.check_query()
-    negotiation.check_body_type(call.request.headers, patch=False)
+    negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
     body = await call.request.body()
 
     async def replaced(change: Change, current: Row) -> Rows:
@@ -137,7 +137,7 @@ async def put(call: Call) -> Answer:
 async def patch(call: Call) -> Answer:
     """200 with the item as it is now, or 204 if the client prefers (RFC 7396, RFC 7240)."""
     call.request.check_query()
-    negotiation.check_body_type(call.request.headers, patch=True)
+    negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=True)
     given = parse_object(await call.request.body())
 
     async def patched(change: Change, current: Row) -> Rows:

@@ -5,6 +5,7 @@ A version is a list of changes and nothing else: `/v2` with `title` for a produc
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class Version:
     @property
     def name(self) -> str:
         return f"v{self.number}"
+
+    @cached_property
+    def only(self) -> frozenset[int]:
+        """Its number alone, as a set of those served."""
+        return frozenset([self.number])
 
     def names(self, kind: str, names: dict[str, str]) -> dict[str, str]:
         """The names of a record's members in this version."""

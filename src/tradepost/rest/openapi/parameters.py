@@ -28,7 +28,7 @@ SHARED: dict[str, Json] = {
     "Limit": _query(
         "limit",
         f"Items on a page; above {MAX_LIMIT} counts as {MAX_LIMIT}.",
-        {"type": "integer", "format": "int64", "minimum": 1, "default": DEFAULT_LIMIT},
+        {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT},
     ),
     "Cursor": _query(
         "cursor",
@@ -128,6 +128,6 @@ def filters(shape: Shape) -> Iterator[Json]:
 
 
 def _compared(each: Member) -> Json:
-    """The schema of what a member is compared with: its type, without bounds, which only shut values out."""
-    schema = {key: value for key, value in typed(each).items() if key in ("type", "enum", "format")}
-    return {"type": "string"} if schema.get("format") == "idn-email" else schema
+    """What a member is compared with: a value of its type. Bounds would shut out what matches nothing."""
+    schema = {key: value for key, value in typed(each).items() if key in ("type", "enum")}
+    return {**schema, "format": "date-time"} if each.is_instant else schema
