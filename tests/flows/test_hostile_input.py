@@ -69,6 +69,23 @@ def test_a_strange_target_is_not_found(server: Process, target: bytes) -> None:
     assert problem(answer)["status"] == 404
 
 
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v1/users%0d%0ax-evil:%201?limit=1",
+        "/v1/users/%0d%0ax-evil:%201",
+        "/v1/users?cursor=%0d%0ax-evil:%201",
+        "/users?version=1&limit=1&name=%0d%0ax-evil:%201",
+        "/v1/events?subject=%0d%0ax-evil:%201",
+    ],
+)
+def test_nothing_sent_becomes_a_field_of_the_answer(server: Process, target: str) -> None:
+    """A line break in a path or a query ends no line of the answer, where addresses are sent back too."""
+    answer = server.say(head(key=server.key).replace(b"/v1/products", target.encode(), 1))
+    assert answer.startswith(b"HTTP/1.1 ")
+    assert b"\r\nx-evil" not in answer.partition(b"\r\n\r\n")[0].lower()
+
+
 @pytest.mark.parametrize("begun", [b"", b"GET /v1/prod", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: 1"])
 def test_a_half_sent_head_is_not_waited_for(server: Process, begun: bytes) -> None:
     """A connection that does not finish its head in time is answered 408 and closed."""

@@ -88,9 +88,8 @@ class _Lines:
     What could not be read of a line is None.
     """
 
-    def __init__(self, order_id: str, old: Rows, given: Sequence[Any]) -> None:
+    def __init__(self, old: Rows, given: Sequence[Any]) -> None:
         self.kept_rows = old
-        self._order_id = order_id
         self._old = {row[0]: dict(zip(_LINES.names, row, strict=True)) for row in old}
         self._given = given
         self._kept = [self._keeps(line) for line in given]
@@ -187,7 +186,7 @@ class _Draft:
 
 async def _judge_new(change: Change, values: Values) -> _Draft:
     """Judges an order that is to be placed, as far as its members could be read."""
-    lines = _Lines("", [], values.get("line_items", []))
+    lines = _Lines([], values.get("line_items", []))
     held, errors = await _basket(change, values, lines)
     if values.get("status", "PENDING") != "PENDING":
         errors.append(MemberError(("status",), "of a new order is PENDING", "invalid_transition"))
@@ -204,7 +203,7 @@ async def _judge_change(change: Change, current: Row, values: Values) -> _Draft:
         errors.append(MemberError(("user_id",), "cannot change", "immutable"))
     old = await change.tx.rows(orders.LINES, order_id=order["id"])
     given = values["line_items"] if "line_items" in values else [_LINES.load(row) for row in old]
-    lines = _Lines(order["id"], old, given)
+    lines = _Lines(old, given)
     readdressed = values["shipping_address_id"] != order["shipping_address_id"]
     errors += _move_errors(order["status"], values["status"], lines=lines.differ, readdressed=readdressed)
     address, held = None, {}

@@ -23,10 +23,6 @@ class Held(NamedTuple):
     status: str
     deleted_at: str | None
 
-    @property
-    def can_be_ordered(self) -> bool:
-        return self.status == "ACTIVE" and self.deleted_at is None
-
 
 async def hold(change: Change, product_ids: Iterable[str]) -> dict[str, Held]:
     """The products with these ids, held; unknown ids are missing from the answer."""

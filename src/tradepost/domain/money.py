@@ -35,11 +35,6 @@ def to_units(amount: float | Decimal, currency: str) -> int:
     return int(exact * UNITS)
 
 
-def to_major(units: int) -> float:
-    """`199900` → `19.99`."""
-    return units / UNITS
-
-
 def check_currency(code: str) -> str | None:
     """What is wrong with a currency code, if anything."""
     return None if code in DECIMALS else "is not an ISO 4217 currency code such as EUR"

@@ -23,6 +23,7 @@ from tradepost.resource import Actions
 from tradepost.rest import conditional, negotiation, pages
 from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
+from tradepost.storage.plain import Plain
 
 _VARY = (b"vary", b"Accept, Authorization")
 _NO_STORE = (b"cache-control", b"no-store")
@@ -213,7 +214,7 @@ async def _held(call: Call, change: Change) -> Row:
         if mine is None:
             raise _missing(call)
     if call.shape.whole is not None:
-        await _hold_whole(call, change)
+        await _hold_whole(call, change, *call.shape.whole)
     row = await change.tx.row(call.shape.statements.lock, id=call.item_id)
     if row is None or not _under(call, row):
         raise _missing(call)
@@ -224,9 +225,8 @@ async def _held(call: Call, change: Change) -> Row:
     return tuple(row)
 
 
-async def _hold_whole(call: Call, change: Change) -> None:
+async def _hold_whole(call: Call, change: Change, whole: Plain, key_at: int) -> None:
     """Who changes a part holds the whole first, as whoever changes the whole does: no deadlock."""
-    whole, key_at = call.shape.whole or (call.shape.statements, 0)
     part = await change.tx.row(call.shape.statements.get, id=call.item_id)
     if part is not None:
         await change.tx.row(whole.lock, id=part[key_at])
@@ -240,9 +240,8 @@ async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any
         rows = await change.tx.rows(shape.statements.get, id=current[0])
     source = shape.input_under if call.parent_id else shape.input
     merged = merge_patch(shape.writable(rows), given)
-    merged |= {
-        name: value for name, value in given.items() if name not in shape.inside
-    }  # to be named, not lost
+    # What is no member has to be named, even where its value is null and the merge would lose it.
+    merged |= {name: value for name, value in given.items() if name not in shape.inside}
     return await _judged(call, change, lambda: source.check(merged), current)
 
 
