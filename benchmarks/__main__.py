@@ -12,7 +12,9 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 
-from benchmarks import bench_growth, cores, table
+from benchmarks import bench_executor, bench_graphql_http, bench_growth, bench_subscribers, cores, table
+from benchmarks.bench_executor import EXECUTOR
+from benchmarks.bench_graphql_http import Question
 from benchmarks.bench_item import ITEM
 from benchmarks.bench_order import ORDER
 from benchmarks.bench_page import PAGE
@@ -26,6 +28,7 @@ from benchmarks.servers import ROOT
 # Placing comes last: it changes what the others look at.
 COMPARISONS = (ITEM, PAGE, ORDER, PLACE)
 GROWTH = "growth"
+SUBSCRIBERS = "subscribers"
 
 
 class Options(argparse.Namespace):
@@ -58,6 +61,9 @@ def main() -> int:
     _say(f"{CONNECTIONS} connections; {options.rounds} rounds of {options.seconds:g} s each, in turn")
     if why := cores.unpinnable():
         _say(f"note: {why}")
+    if EXECUTOR in options.questions:
+        with failures.noted(EXECUTOR):
+            _say("", *bench_executor.lines(options.rounds))
     for engine in [options.engine] if options.engine else Engine:
         _ask_on(engine, options, failures)
     return 1 if failures.count else 0
@@ -65,8 +71,10 @@ def main() -> int:
 
 def _ask_on(engine: Engine, options: Options, failures: Failures) -> None:
     comparisons = [each for each in COMPARISONS if _is_asked(each, engine, options)]
+    graphql = [each for each in bench_graphql_http.QUESTIONS if _is_asked(each, engine, options)]
     growing = GROWTH in options.questions and engine is (options.engine or Engine.SQLITE)
-    if not comparisons and not growing:
+    subscribing = SUBSCRIBERS in options.questions
+    if not comparisons and not graphql and not growing and not subscribing:
         return
     if why := unavailable(engine):
         _say(f"\n{engine} skipped: {why}")
@@ -74,6 +82,10 @@ def _ask_on(engine: Engine, options: Options, failures: Failures) -> None:
     with _folder() as folder:
         if comparisons:
             _compare_all(comparisons, engine, options, failures, folder)
+        if graphql:
+            _ask_graphql(graphql, engine, options, failures, folder)
+        if subscribing:
+            _subscribe(engine, options, failures, folder)
         if growing:
             _grow(engine, options, failures, folder)
 
@@ -93,6 +105,22 @@ def _compare_all(
                 _say("", *table.lines(comparison, engine, outcomes))
 
 
+def _ask_graphql(
+    questions: list[Question], engine: Engine, options: Options, failures: Failures, folder: Path
+) -> None:
+    with failures.noted(f"graphql ({engine})"), bench_graphql_http.prepared(engine, folder) as arena:
+        for question in questions:
+            with failures.noted(f"{question.name} ({engine})"):
+                outcomes = bench_graphql_http.ask(question, arena, options.rounds, options.seconds)
+                _say("", *table.lines(question, engine, outcomes), *arena.skipped)
+
+
+def _subscribe(engine: Engine, options: Options, failures: Failures, folder: Path) -> None:
+    with failures.noted(f"{SUBSCRIBERS} ({engine})"):
+        cost = bench_subscribers.measure(engine, folder, options.rounds)
+        _say("", *bench_subscribers.lines(engine, cost))
+
+
 def _grow(engine: Engine, options: Options, failures: Failures, folder: Path) -> None:
     sizes = bench_growth.FULL_SIZES if options.full else bench_growth.SIZES
     with failures.noted(f"{GROWTH} ({engine})"):
@@ -110,7 +138,8 @@ def _folder() -> Iterator[Path]:
 
 
 def _options() -> Options:
-    names = [*(comparison.name for comparison in COMPARISONS), GROWTH]
+    compared = (each.name for each in (*COMPARISONS, *bench_graphql_http.QUESTIONS))
+    names = [EXECUTOR, *compared, SUBSCRIBERS, GROWTH]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "questions", nargs="*", metavar="question", help=f"of {', '.join(names)}; all unless told"

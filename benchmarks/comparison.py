@@ -39,7 +39,7 @@ class Comparison:
     asks: str
     requests: Callable[[Shop], list[Request]]
     bars: Mapping[Engine, Mapping[str, float]]
-    fastify: float
+    fastify: float | None = None
     loop: str | None = None
 
 

@@ -24,9 +24,12 @@ class Contestant(Protocol):
 
 @dataclass(frozen=True)
 class Served:
+    """`mark_of_refusal`: what no answer may have in it, for those who refuse with a status of success."""
+
     name: str
     server: Server
     requests: list[bytes]
+    mark_of_refusal: bytes = b""
 
     @classmethod
     def of(cls, name: str, server: Server, key: str, requests: Iterable[Request]) -> Self:
@@ -34,7 +37,7 @@ class Served:
         return cls(name, server, [request.wire(host, key) for request in requests])
 
     def measure(self, seconds: float, warm_up: float) -> Sample:
-        load = Load(self.server.port, self.server.pid, self.requests, seconds, warm_up)
+        load = Load(self.server.port, self.server.pid, self.requests, seconds, warm_up, self.mark_of_refusal)
         return _sample_of(["benchmarks.load"], cores.LOAD_CORE, msgspec.msgpack.encode(load))
 
 

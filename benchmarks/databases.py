@@ -44,12 +44,18 @@ def scratch(engine: Engine, folder: Path) -> Iterator[str]:
         asyncio.run(_run_on_postgres(f"DROP DATABASE {name} WITH (FORCE)"))
 
 
+def analyze(engine: Engine, url: str) -> None:
+    """What PostgreSQL does by itself some time after so much was loaded, and plans badly without."""
+    if engine is Engine.POSTGRES:
+        asyncio.run(_run_on_postgres("ANALYZE", url))
+
+
 def _postgres_url() -> str:
     return os.environ.get("TRADEPOST_BENCH_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
 
 
-async def _run_on_postgres(statement: str) -> None:
-    connection = await asyncpg.connect(_postgres_url(), timeout=5)
+async def _run_on_postgres(statement: str, url: str | None = None) -> None:
+    connection = await asyncpg.connect(url or _postgres_url(), timeout=5)
     try:
         await connection.execute(statement)
     finally:

@@ -24,13 +24,17 @@ _LENGTH = b"\r\ncontent-length: "
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What the process is told: whom to ask, what (in rotation), how long, and whose CPU to measure."""
+    """What the process is told: whom to ask, what (in rotation), how long, and whose CPU to measure.
+
+    `mark_of_refusal`: what no answer may have in it; looked for if there is any.
+    """
 
     port: int
     pid: int
     requests: list[bytes]
     seconds: float
     warm_up: float
+    mark_of_refusal: bytes = b""
 
 
 class Tally:
@@ -48,9 +52,10 @@ class Tally:
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, next_request: Callable[[], bytes], tally: Tally) -> None:
+    def __init__(self, next_request: Callable[[], bytes], tally: Tally, mark_of_refusal: bytes) -> None:
         self._next_request = next_request
         self._tally = tally
+        self._mark_of_refusal = mark_of_refusal
         self._head = b""
         self._missing = 0
 
@@ -63,6 +68,8 @@ class Connection(asyncio.Protocol):
             self._tally.refuse(f"the server closed a connection: {exc}".encode())
 
     def data_received(self, data: bytes) -> None:
+        if self._mark_of_refusal and self._mark_of_refusal in data:
+            self._tally.refuse(data)
         if self._missing > 0:
             self._missing -= len(data)
         else:
@@ -101,7 +108,9 @@ async def drive(next_request: Callable[[], bytes], load: Load) -> Sample:
     loop = asyncio.get_running_loop()
     tally = Tally()
     for _ in range(CONNECTIONS):
-        await loop.create_connection(lambda: Connection(next_request, tally), "127.0.0.1", load.port)
+        await loop.create_connection(
+            lambda: Connection(next_request, tally, load.mark_of_refusal), "127.0.0.1", load.port
+        )
     await asyncio.sleep(load.warm_up)
     tally.latencies.clear()
     began, own, theirs = time.perf_counter(), time.process_time(), cores.cpu_seconds(load.pid)

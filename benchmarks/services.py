@@ -1,4 +1,7 @@
-"""The services that are compared: how each is filled, given a key and served. All answer the same routes."""
+"""The services that are compared: how each is filled, given a key and served.
+
+Those of one question answer the same requests.
+"""
 
 import subprocess
 import sys
@@ -9,11 +12,14 @@ from pathlib import Path
 
 from benchmarks.client import Client
 from benchmarks.contestants import Served
+from benchmarks.node import installed
 from benchmarks.request import Request
 from benchmarks.servers import ROOT, Probe, Server, environment, free_port, serving
 from benchmarks.shop import Shop, look_around
 
 _FIRST = Request("GET", "/v1/products?limit=1")
+_FIRST_GRAPHQL = Request("POST", "/graphql", b'{"query": "{ __typename }"}')
+_PEER_DATABASE = "PEER_DATABASE_URL"
 
 
 @dataclass(frozen=True)
@@ -29,28 +35,33 @@ class Size:
 
 @dataclass(frozen=True)
 class Service:
-    """A command with tradepost's subcommands: `demo` fills, `keys create` prints a key, `serve` serves."""
+    """A command with tradepost's subcommands: `demo` fills, `keys create` prints a key, `serve` serves.
+
+    `first`: what it has to answer before it counts as started.
+    """
 
     name: str
     command: tuple[str, ...]
     database_setting: str
     settings: Mapping[str, str]
+    first: Request = _FIRST
 
     def fill(self, database: str, size: Size) -> None:
-        self._run(database, "migrate")
-        self._run(database, "demo", *size.options())
+        self.run(database, "migrate")
+        self.run(database, "demo", *size.options())
 
     def new_key(self, database: str) -> str:
-        return self._run(database, "keys", "create", "--scopes", "admin").strip()
+        return self.run(database, "keys", "create", "--scopes", "admin").strip()
 
     @contextmanager
     def serve(self, database: str, key: str, log: Path) -> Iterator[Server]:
         port = free_port()
         command = [*self.command, "serve", "--port", str(port)]
-        with serving(command, self._settings(database), Probe(port, _FIRST, key), log) as server:
+        with serving(command, self._settings(database), Probe(port, self.first, key), log) as server:
             yield server
 
-    def _run(self, database: str, *arguments: str) -> str:
+    def run(self, database: str, *arguments: str) -> str:
+        """What a subcommand prints; RuntimeError with its last words if it fails."""
         done = subprocess.run(
             [*self.command, *arguments],
             cwd=ROOT,
@@ -78,9 +89,23 @@ TRADEPOST = Service(
 PEER = Service(
     "FastAPI + SQLAlchemy",
     (sys.executable, "-m", "benchmarks.peers.fastapi_sqlalchemy"),
-    "PEER_DATABASE_URL",
+    _PEER_DATABASE,
     {},
 )
+STRAWBERRY = Service(
+    "Strawberry + SQLAlchemy",
+    (sys.executable, "-m", "benchmarks.peers.strawberry_sqlalchemy"),
+    _PEER_DATABASE,
+    {},
+    _FIRST_GRAPHQL,
+)
+MERCURIUS = "mercurius with JIT"
+
+
+def mercurius() -> Service:
+    """UnavailableError if it cannot run here."""
+    command = ("node", str(installed(ROOT / "benchmarks" / "peers" / "mercurius") / "main.js"))
+    return Service(MERCURIUS, command, _PEER_DATABASE, {"NODE_ENV": "production"}, _FIRST_GRAPHQL)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ Row = tuple[str, ...]
 
 # After a rate.
 LOAD_HEADINGS: Row = ("p50 ms", "p99 ms", "CPU µs", "of core")
-_HEADINGS: Row = ("contestant", "per second", *LOAD_HEADINGS, "tradepost is", "bar", "")
+_HEADINGS: Row = ("contestant", "per second", *LOAD_HEADINGS, "by CPU", "tradepost is", "bar", "")
 _FASTIFY = "Fastify (recorded, not run)"
 
 
@@ -41,13 +41,14 @@ def verdict(*, met: bool) -> str:
 def _rows(comparison: Comparison, engine: Engine, outcomes: Sequence[Outcome]) -> Iterator[Row]:
     ours, *others = outcomes
     bars = comparison.bars.get(engine, {})
-    yield (ours.name, *figures(ours), "", "", "")
+    yield (ours.name, *figures(ours), "", "", "", "")
     for other in others:
-        yield (other.name, *figures(other), *_judged(ratio(ours, other), bars.get(other.name)))
-    if engine is Engine.SQLITE:
+        by_cpu = f"{_median(other, 'cpu') / _median(ours, 'cpu'):.2f}x"
+        yield (other.name, *figures(other), by_cpu, *_judged(ratio(ours, other), bars.get(other.name)))
+    if engine is Engine.SQLITE and comparison.fastify is not None:
         rate = f"{comparison.fastify:,.0f}"
         times = _median(ours, "rate") / comparison.fastify
-        yield (_FASTIFY, rate, *[""] * len(LOAD_HEADINGS), *_judged(times, 1.0))
+        yield (_FASTIFY, rate, *[""] * len(LOAD_HEADINGS), "", *_judged(times, 1.0))
 
 
 def figures(outcome: Outcome) -> Row:

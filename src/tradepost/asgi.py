@@ -13,17 +13,22 @@ from dataclasses import dataclass, field
 
 from tradepost.access.idempotency import Answer
 from tradepost.access.rate_limits import RateLimits
+from tradepost.graphql.endpoint import ROUTE as GRAPHQL
+from tradepost.graphql.endpoint import Endpoint
+from tradepost.graphql.socket import Sockets
 from tradepost.http.answers import problem_answer
+from tradepost.http.door import rate_headers
 from tradepost.http.request import Disconnected, Receive, Request, Scope, Send
 from tradepost.logs import Line, RequestLog, now_text
 from tradepost.metrics import Metrics
-from tradepost.problems import Internal, Problem
-from tradepost.rest.surface import Rest, rate_headers
+from tradepost.problems import Internal, NotFound, Problem
+from tradepost.rest.surface import Rest
 
 _log = logging.getLogger("tradepost.asgi")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
+_SCHEMES = {"ws": "http", "wss": "https"}
 _BODILESS = (204, 304)
 _FAILED = 500
 
@@ -32,15 +37,17 @@ Page = Callable[[Request], Awaitable[Answer]]
 
 @dataclass
 class Application:
-    """All surfaces behind one door. `pages` are the documents, by their first path segment."""
+    """All surfaces behind one door. `pages` are the documents, by their addresses."""
 
     rest: Rest
+    graphql: Endpoint
     pages: dict[str, Page]
     limits: RateLimits
     log: RequestLog
     metrics: Metrics
     startup: Callable[[], Awaitable[None]]
     shutdown: Callable[[], Awaitable[None]]
+    sockets: Sockets | None = None
     _process: str = field(default_factory=lambda: secrets.token_hex(6))
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
@@ -61,10 +68,48 @@ class Application:
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
-            await send({"type": "websocket.close", "code": 1000})
+            await self._socket(scope, receive, send)
+
+    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A WebSocket, from the request for an upgrade to its end."""
+        scheme = _SCHEMES[scope.get("scheme", "ws")]
+        request = Request({**scope, "method": "WEBSOCKET", "scheme": scheme}, receive)
+        request.id = self._request_id(request)
+        await receive()  # the request itself
+        try:
+            ended = await self._sockets_at(request).serve(request, receive, send)
+        except Problem as problem:
+            await self._refuse(self._problem(problem, request), request, send)
+        except Exception:  # noqa: BLE001 (the last one to catch it; logged whole)
+            _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
+            internal = Internal("The failure was logged under this request's id")
+            await self._refuse(self._problem(internal, request), request, send)
+        else:
+            took = time.perf_counter_ns() - request.started
+            self._log_line(request, "socket", ended.code, took, ended.sent)
+
+    def _sockets_at(self, request: Request) -> Sockets:
+        if self.sockets is None or request.path != GRAPHQL:
+            message = "There is no WebSocket at this path"
+            raise NotFound(message)
+        request.route = GRAPHQL
+        return self.sockets
+
+    async def _refuse(self, answer: Answer, request: Request, send: Send) -> None:
+        """Answers the request for an upgrade, where the server can; else with its bare 403."""
+        took = time.perf_counter_ns() - request.started
+        if "websocket.http.response" in request.scope.get("extensions", {}):
+            headers = self._headers(request, answer, took)
+            await send({"type": "websocket.http.response.start", "status": answer.status, "headers": headers})
+            await send({"type": "websocket.http.response.body", "body": answer.body})
+        else:
+            await send({"type": "websocket.close"})
+        self._note(request, answer, took)
 
     async def _answer(self, request: Request) -> Answer:
         try:
+            if request.path == GRAPHQL:
+                return await self.graphql.answer(request)
             page = self.pages.get(request.path)
             return await (page(request) if page is not None else self.rest.answer(request))
         except Problem as problem:
@@ -94,19 +139,25 @@ class Application:
 
     def _note(self, request: Request, answer: Answer, took: int) -> None:
         self.metrics.count(request.method, request.route, answer.status, took / 1e9)
+        level = "info" if answer.status < _FAILED else "error"
+        self._log_line(request, "request", answer.status, took, len(answer.body), level)
+
+    def _log_line(
+        self, request: Request, message: str, status: int, took: int, size: int, level: str = "info"
+    ) -> None:
         self.log.add(
             Line(
                 time=now_text(),
-                level="info" if answer.status < _FAILED else "error",
-                message="request",
+                level=level,
+                message=message,
                 method=request.method,
                 path=request.path,
                 route=request.route,
-                status=answer.status,
+                status=status,
                 ms=took / 1e6,
                 db_ms=request.nanoseconds / 1e6,
                 statements=request.statements,
-                bytes=len(answer.body),
+                bytes=size,
                 request_id=request.id,
                 key=request.caller.key_id if request.caller else None,
                 client=request.client,

@@ -9,11 +9,25 @@ from urllib.parse import unquote
 from tradepost import catalogue, logs, settings
 from tradepost.access.api_keys import Doorkeeper
 from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
-from tradepost.asgi import Application
+from tradepost.asgi import Application, Page
 from tradepost.clock import Clock
+from tradepost.console import playground
 from tradepost.console.documents import Documents
+from tradepost.console.graphql_schema import schema_document
+from tradepost.domain.order import Order
+from tradepost.events.feed import Feed
 from tradepost.events.outbox import Emitter
+from tradepost.graphql.binding import Bound, schema_text
+from tradepost.graphql.documents import Documents as GraphQLDocuments
+from tradepost.graphql.endpoint import Endpoint
+from tradepost.graphql.limits import Limits as GraphQLLimits
+from tradepost.graphql.operations import Operations
+from tradepost.graphql.order_status import OrderStatus
+from tradepost.graphql.persisted import PersistedQueries
+from tradepost.graphql.socket import Sockets
+from tradepost.graphql.surface import GraphQL
 from tradepost.housekeeping import Housekeeping
+from tradepost.http.door import Door
 from tradepost.metrics import Metrics
 from tradepost.perform import Performer
 from tradepost.problems import Unavailable
@@ -67,6 +81,7 @@ def assemble(
     clock: Clock | None = None,
     resources: tuple[Resource, ...] = catalogue.RESOURCES,
     versions: tuple[Version, ...] = VERSIONS,
+    schema: str | None = None,
 ) -> Application:
     """The whole service. What a test may want to be different, it gives; nothing else differs."""
     clock = clock or Clock()
@@ -75,9 +90,12 @@ def assemble(
     metrics = Metrics(found.metrics_dir)
     limits = _limits(found)
     lifecycle = lifecycle_of(found, clock, versions)
-    rest = Rest(
-        resources, lifecycle, performer(found, store, clock, resources), doorkeeper, limits, found.base_url
-    )
+    door = Door(doorkeeper, limits)
+    perform = performer(found, store, clock, resources)
+    rest = Rest(resources, lifecycle, perform, door, found.base_url)
+    feed = Feed(store)
+    graphql = _graphql(found, Bound(schema or schema_text(), resources), perform, feed)
+    sockets = Sockets(Operations(graphql, door, found.base_url), metrics, found.graphql_max_sockets)
     housekeeping = Housekeeping(store, clock, metrics, found.retention_days)
     log = logs.RequestLog(found.log[0])
     background: list[asyncio.Task[None]] = []
@@ -95,19 +113,57 @@ def assemble(
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+        await feed.stop()
+        await graphql.finish()
         await doorkeeper.finish()
         await store.stop()
         log.flush()
 
+    page = None if found.env == "production" else playground.page
     return Application(
         rest=rest,
-        pages=Documents(rest, store, metrics, found.event_prefix).pages(),
+        graphql=Endpoint(graphql, door, found.base_url, page),
+        pages={
+            **Documents(rest, store, metrics, found.event_prefix).pages(),
+            **_graphql_pages(found, graphql, door),
+        },
+        sockets=sockets,
         limits=limits,
         log=log,
         metrics=metrics,
         startup=startup,
         shutdown=shutdown,
     )
+
+
+def _graphql(found: Settings, bound: Bound, perform: Performer, feed: Feed) -> GraphQL:
+    limits = GraphQLLimits(
+        found.graphql_max_depth,
+        found.graphql_max_complexity,
+        found.graphql_max_tokens,
+        found.graphql_max_bytes,
+        found.graphql_max_aliases,
+        found.graphql_timeout,
+    )
+    gated = found.env == "production"
+    documents = GraphQLDocuments(bound.schema, limits, suggestions=not gated)
+    order_status = OrderStatus(bound.resource(Order), perform.database, feed, found.event_prefix)
+    return GraphQL(
+        bound,
+        PersistedQueries(perform.database, perform.clock, documents, found.graphql_allowlist),
+        perform,
+        order_status,
+        timeout=found.graphql_timeout,
+        compiled=found.graphql_compiled,
+        gated=gated,
+    )
+
+
+def _graphql_pages(found: Settings, graphql: GraphQL, door: Door) -> dict[str, Page]:
+    """The schema, and outside production what the page at /graphql is made of."""
+    if found.env == "production":
+        return {"/graphql/schema": schema_document(graphql.bound.text, door)}
+    return {"/graphql/schema": schema_document(graphql.bound.text, None), **playground.assets()}
 
 
 def lifecycle_of(found: Settings, clock: Clock, versions: tuple[Version, ...] = VERSIONS) -> Lifecycle:

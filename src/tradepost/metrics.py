@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests by route and status, with their durations.
+"""Metrics for Prometheus: requests by route and status, with their durations; the sockets that are open.
 
 Counting is two dict look-ups; the exposition format is the library's. Where several workers serve one port,
 each leaves its figures in a file and whoever is asked adds them up.
@@ -19,10 +19,21 @@ Key = tuple[str, str, int]  # method, route, status
 Figures = dict[Key, list[float]]  # a count for each bucket and beyond, then the sum of seconds
 
 
+class _Shared(msgspec.Struct):
+    """What a process leaves for the others."""
+
+    figures: list[tuple[Key, list[float]]]
+    sockets: int
+
+
 class Metrics:
-    """The figures of this process, and with `directory` of all that share it."""
+    """The figures of this process, and with `directory` of all that share it.
+
+    `sockets` is how many are open; whoever opens and closes them counts.
+    """
 
     def __init__(self, directory: str | None = None) -> None:
+        self.sockets = 0
         self._figures: Figures = {}
         self._directory = Path(directory) if directory else None
 
@@ -40,32 +51,36 @@ class Metrics:
         if self._directory is not None:
             target = self._directory / f"{os.getpid()}.json"
             scratch = target.with_suffix(".new")
-            scratch.write_bytes(msgspec.json.encode(list(self._figures.items())))
+            scratch.write_bytes(msgspec.json.encode(_Shared(list(self._figures.items()), self.sockets)))
             scratch.replace(target)
 
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""
         registry = CollectorRegistry()
-        registry.register(_Collected(self._all()))
+        registry.register(_Collected(*self._all()))
         return generate_latest(registry)
 
-    def _all(self) -> Figures:
+    def _all(self) -> tuple[Figures, int]:
         if self._directory is None:
-            return self._figures
+            return self._figures, self.sockets
         self.share()
         found: Figures = {}
+        sockets = 0
         for path in self._directory.glob("*.json"):
-            for key, figures in msgspec.json.decode(path.read_bytes(), type=list[tuple[Key, list[float]]]):
+            shared = msgspec.json.decode(path.read_bytes(), type=_Shared)
+            sockets += shared.sockets if _is_running(int(path.stem)) else 0
+            for key, figures in shared.figures:
                 known = found.setdefault(key, [0.0] * len(figures))
                 found[key] = [a + b for a, b in zip(known, figures, strict=True)]
-        return found
+        return found, sockets
 
 
 class _Collected:
     """The figures as the library's families."""
 
-    def __init__(self, figures: Figures) -> None:
+    def __init__(self, figures: Figures, sockets: int) -> None:
         self._figures = figures
+        self._sockets = sockets
 
     def collect(self) -> Iterator[Metric]:
         labels = ["method", "route", "status"]
@@ -82,6 +97,9 @@ class _Collected:
             seconds.add_metric(list(key), _cumulative(figures), figures[-1])
         yield requests
         yield seconds
+        sockets = GaugeMetricFamily("tradepost_sockets_open", "WebSockets that are open.")
+        sockets.add_metric([], self._sockets)
+        yield sockets
         resident = GaugeMetricFamily("tradepost_resident_bytes", "Memory of this process.")
         resident.add_metric([], _resident_bytes())
         yield resident
@@ -93,6 +111,15 @@ def _cumulative(figures: list[float]) -> list[tuple[str, float]]:
         total += count
         found.append((bound, total))
     return found
+
+
+def _is_running(pid: int) -> bool:
+    """A process that died leaves its counts, but no open sockets."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _resident_bytes() -> float:

@@ -52,8 +52,11 @@ class Performer:
         source: str,
     ) -> Performed:
         """Runs `action` in one transaction, once under its idempotency key, and writes what it announces."""
+        announced = False
 
         async def work(tx: Writing) -> Performed:
+            nonlocal announced
+            announced = False
             kept = await once.claim(tx) if once else None
             if kept is not None:
                 return Performed(kept, True, tx.statements, tx.nanoseconds)
@@ -61,14 +64,18 @@ class Performer:
             answer = await action(change)
             if change.happened:
                 await outbox.append(tx, self.emitter, change.happened, source, change.now, traceparent)
+                announced = True
             if once:
                 await once.keep(tx, answer)
             return Performed(answer, False, tx.statements, tx.nanoseconds)
 
         try:
             with once or nullcontext():
-                return await self.database.write(work)
+                performed = await self.database.write(work)
         except UniqueViolation as violation:
             name = column_of(record, violation.column)
             message = f"Another {record.kind} has this {name}"
             raise Duplicate(message, [MemberError((name,), message, "duplicate")]) from None
+        if announced:
+            self.database.wake()
+        return performed

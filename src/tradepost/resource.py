@@ -14,6 +14,7 @@ from tradepost.storage.database import Row
 
 ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 READ = ("GET",)
+SAFE = frozenset({"GET", "HEAD"})
 
 
 class Actions(Protocol):
@@ -74,6 +75,12 @@ class Resource:
     @cached_property
     def write_scope(self) -> str:
         return self.scope if ":" in self.scope else f"{self.scope}:write"
+
+    def is_open_to_user_keys(self, method: str) -> bool:
+        """Whether a key that acts for a user may: it reads what all may read, and changes its own."""
+        if self.user_keys == "own":
+            return not (self.record.kind == "user" and method == "POST")  # it makes no users
+        return self.user_keys == "read" and method in SAFE
 
     @cached_property
     def parent(self) -> BelongsTo | None:

@@ -1,7 +1,9 @@
-"""uvicorn, hardened: the head of a request is bounded in size, fields and time, and names one host.
+"""uvicorn, hardened: the head of a request is bounded in size, fields and time, and names one host; a socket
+is bounded in what its client can make it hold, and let go of when the client takes nothing.
 
-uvicorn itself bounds none of these: a head of megabytes and one that never ends are both taken. What is
-refused here never reaches the application; the answer is a problem all the same.
+uvicorn itself bounds none of these: a head of megabytes and one that never ends are both taken, and a socket
+that is to be closed is flushed first, however long that takes. What is refused here never reaches the
+application; the answer is a problem all the same.
 """
 
 import asyncio
@@ -13,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -20,8 +23,12 @@ import msgspec
 import uvicorn
 from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.supervisors import Multiprocess
+from websockets.frames import CloseCode, Frame
+from websockets.http11 import Request
 
+from tradepost.graphql.socket import CONNECTION
 from tradepost.settings import Settings
 
 _log = logging.getLogger("tradepost.server")
@@ -29,6 +36,16 @@ _log = logging.getLogger("tradepost.server")
 _MAX_HEAD = 32 * 1024
 _MAX_FIELDS = 100
 _TOO_LARGE = f"The head is larger than {_MAX_HEAD} bytes or {_MAX_FIELDS} fields"
+_LONG_LINE = "A line of the head of an upgrade is longer than 8192 bytes"
+_MAX_MESSAGE = 1 << 20
+_MAX_FRAGMENTS = 1024  # of a message: each costs more than its bytes
+_MAX_UNREAD = 512  # messages that have arrived and wait for the application
+_PIECE = 4096  # bytes that are looked at before their messages are counted
+_KERNEL_BYTES = 1 << 16
+_PING_SECONDS = 20
+_LINGER_SECONDS = 15.0  # longer than uvicorn waits for the answer to a close
+_SHUTDOWN_SECONDS = 1.0
+_OTHER_FILES = 4096  # that are open beside sockets: connections over HTTP above all
 _KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common load balancers, so that they close first
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (an address somebody may choose to listen on)
 _REASONS = {
@@ -108,17 +125,7 @@ class Hardened(HttpToolsProtocol):
         raise _Refused(detail)
 
     def _write(self, status: int, detail: str) -> None:
-        """A problem from before the application; where it points is relative, for there may be no host."""
-        title, kind = _REASONS[status]
-        request_id = secrets.token_hex(8)
-        problem = {"type": f"/problems/{kind}", "title": title, "status": status, "detail": detail}
-        body = msgspec.json.encode(problem | {"instance": "", "errors": []})
-        head = (
-            f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
-            f"x-request-id: {request_id}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
-        )
-        _log.info("refused", extra={"status": status, "detail": detail, "request_id": request_id})
-        self.transport.write(head.encode() + body)
+        self.transport.write(_refusal(status, detail))
         self.transport.close()
 
     def _arm(self) -> None:
@@ -132,6 +139,107 @@ class Hardened(HttpToolsProtocol):
     def _too_slow(self) -> None:
         if not self.transport.is_closing():
             self._write(408, f"The head did not arrive within {self.config.head_seconds:g} s")
+
+
+class HardenedSocket(WebSocketsSansIOProtocol):
+    """uvicorn's protocol for WebSockets with bounds on what a client can make it hold.
+
+    The application gets it as an extension, to look at what is unsent and to let go.
+    """
+
+    _linger: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        # Else the kernel takes megabytes, and it cannot be seen whether the client takes any of them.
+        with suppress(AttributeError, OSError):  # not every system has it
+            connection = transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_BYTES)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._linger is not None:
+            self._linger.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self.handshake_initiated:  # the head, which comes whole
+            super().data_received(data)
+            if not self.handshake_initiated:
+                self.transport.write(_refusal(431, _LONG_LINE))
+                self.transport.close()
+            return
+        for start in range(0, len(data), _PIECE):
+            if self.transport.is_closing():
+                break
+            super().data_received(data[start : start + _PIECE])
+            if self.queue.qsize() > _MAX_UNREAD:
+                self._fail(CloseCode.POLICY_VIOLATION, "Too many messages at once")
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:
+            extensions: dict[str, Any] = self.scope["extensions"]
+            extensions[CONNECTION] = self
+
+    def handle_cont(self, event: Frame) -> None:
+        super().handle_cont(event)
+        if len(self.frames) > _MAX_FRAGMENTS and not self.transport.is_closing():
+            self._fail(CloseCode.MESSAGE_TOO_BIG, "Too many fragments")
+
+    def handle_ping(self) -> None:
+        if self.writable.is_set():
+            super().handle_ping()
+        else:  # pongs would pile up for a client that does not read them
+            self.conn.data_to_send()
+
+    def handle_parser_exception(self) -> None:
+        if self.conn.close_sent is None:  # it was not even accepted yet
+            self.transport.abort()
+        else:
+            super().handle_parser_exception()
+
+    def start_keepalive(self) -> None:
+        """The socket was accepted: the fields of that exchange, a large part of an idle socket, can go."""
+        self.request.headers.clear()
+        self.response.headers.clear()
+        super().start_keepalive()
+
+    def keepalive_timeout(self) -> None:
+        """Nobody is there to be told; and clients reconnect after a lost connection, but not after 1011."""
+        self.transport.abort()
+
+    def shutdown(self) -> None:
+        if not self.transport.is_closing():
+            super().shutdown()
+        self.loop.call_later(_SHUTDOWN_SECONDS, self.transport.abort)
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True  # in its way: uvicorn would log an error
+
+    async def run_asgi(self) -> None:
+        await super().run_asgi()
+        if not self.disconnected:
+            self._linger = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _fail(self, code: CloseCode, reason: str) -> None:
+        self.conn.fail(code, reason)
+        self.handle_parser_exception()
+
+
+def _refusal(status: int, detail: str) -> bytes:
+    """A problem from before the application; where it points is relative, for there may be no host."""
+    title, kind = _REASONS[status]
+    request_id = secrets.token_hex(8)
+    problem = {"type": f"/problems/{kind}", "title": title, "status": status, "detail": detail}
+    body = msgspec.json.encode(problem | {"instance": "", "errors": []})
+    head = (
+        f"HTTP/1.1 {status} {title}\r\ncontent-type: application/problem+json\r\n"
+        f"x-request-id: {request_id}\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n"
+    )
+    _log.info("refused", extra={"status": status, "detail": detail, "request_id": request_id})
+    return head.encode() + body
 
 
 async def _answered_whole(
@@ -175,23 +283,8 @@ def _write_whole(
 
 def serve(settings: Settings, workers: int, then: Callable[[str], None] | None = None) -> None:
     """Serves until a signal ends it; prints one line with the address once it answers, and tells `then`."""
-    config = _Config(
-        "tradepost.assembly:application",
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=workers,
-        http=Hardened,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=settings.shutdown_seconds,
-    )
-    config.head_seconds = settings.header_seconds
+    _allow_files(settings.graphql_max_sockets + _OTHER_FILES)
+    config = configuration(settings, "tradepost.assembly:application", workers)
     listening = _listen(settings)
     threading.Thread(target=_announce, args=(listening.getsockname(), then), daemon=True).start()
     server = uvicorn.Server(config)
@@ -201,6 +294,45 @@ def serve(settings: Settings, workers: int, then: Callable[[str], None] | None =
         server.run(sockets=[listening])
         if not server.started:
             sys.exit(3)
+
+
+def configuration(
+    settings: Settings, application: str | Callable[[], Any], workers: int = 1
+) -> uvicorn.Config:
+    """How an application is served; it is given by what makes it, or by that one's name."""
+    config = _Config(
+        application,
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=workers,
+        http=Hardened,
+        ws=HardenedSocket,
+        ws_max_size=_MAX_MESSAGE,
+        ws_per_message_deflate=False,  # its state costs more memory than all else of an idle socket
+        ws_ping_interval=_PING_SECONDS,
+        ws_ping_timeout=_PING_SECONDS,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=settings.shutdown_seconds,
+    )
+    config.head_seconds = settings.header_seconds
+    return config
+
+
+def _allow_files(count: int) -> None:
+    """Lets as many files be open, or as many as may be: each socket is one, and often 1024 is the limit."""
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 (not on every system)
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        if soft != resource.RLIM_INFINITY and soft < allowed:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _listen(settings: Settings) -> socket.socket:

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
@@ -16,6 +17,8 @@ from tradepost.clock import parse_instant
 
 _RATE = re.compile(r"([0-9]{1,9})\s*/\s*(?:([0-9]{1,6})\s*)?(second|minute|hour)s?")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600}
+_DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_LONGEST = 3600
 _PREFIX = "TRADEPOST_"
 
 
@@ -56,6 +59,13 @@ def _choice(*values: str) -> Callable[[str], str]:
         return text
 
     return parse
+
+
+def _seconds(text: str) -> float:
+    if not _DECIMAL.fullmatch(text) or not 0 < float(text) <= _LONGEST:
+        message = f"has to be seconds above 0, up to {_LONGEST}, such as 2.5"
+        raise ValueError(message)
+    return float(text)
 
 
 def _database_url(text: str) -> str:
@@ -125,6 +135,13 @@ def _redis_url(text: str) -> str | None:
     return text or None
 
 
+def _path(text: str) -> Path | None:
+    if text and not Path(text).exists():
+        message = "names no file or folder"
+        raise ValueError(message)
+    return Path(text) if text else None
+
+
 def _prefix(text: str) -> str:
     if not text or not all(part.isalnum() for part in text.split(".")):
         message = "has to be a reverse-DNS name such as com.example.shop"
@@ -167,6 +184,25 @@ class Settings:
     )
     event_prefix: str = _setting("dev.tradepost", "what event types start with", _prefix)
     retention_days: int = _setting("30", "days that events are kept", _number(1, 36500))
+    graphql_max_depth: int = _setting("10", "levels of fields an operation may nest", _number(1, 100))
+    graphql_max_complexity: int = _setting(
+        "20000", "points an operation may cost: 1 a field, times the page sizes above it", _number(1, 10**9)
+    )
+    graphql_max_tokens: int = _setting("2000", "tokens a GraphQL document may have", _number(1, 100_000))
+    graphql_max_bytes: int = _setting("65536", "bytes a GraphQL document may have", _number(1, 1 << 20))
+    graphql_max_aliases: int = _setting("100", "aliases a GraphQL document may have", _number(0, 100_000))
+    graphql_timeout: float = _setting("10", "seconds an operation may take, such as 2.5", _seconds)
+    graphql_compiled: bool = _setting(
+        "1",
+        "0 leaves every operation to the reference executor, which is slower",
+        lambda text: _choice("0", "1")(text) == "1",
+    )
+    graphql_allowlist: Path | None = _setting(
+        "", "a file or folder of .graphql documents: no others are answered", _path
+    )
+    graphql_max_sockets: int = _setting(
+        "10000", "WebSockets a process keeps open; one key has at most half of them", _number(2, 1_000_000)
+    )
     header_seconds: int = _setting(
         "10", "seconds in which the head of a request has to arrive", _number(1, 3600)
     )
@@ -193,7 +229,6 @@ def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings
                 "TRADEPOST_TEST_",
                 "TRADEPOST_BENCH_",
                 "TRADEPOST_WEBHOOK_",
-                "TRADEPOST_GRAPHQL_",
                 "TRADEPOST_ONLINE_",
             )
         ):

@@ -71,15 +71,17 @@ def curl(line: str) -> tuple[int, dict[str, str], Any]:
 def test_the_lines_of_the_welcome_work_as_they_stand(
     new_database: Callable[[str], str], engine: str, tmp_path: Path
 ) -> None:
-    """On an empty database: demo data, and lines that list, read, find nothing changed, and place one order."""
+    """On an empty database: demo data, and lines that list, read, find nothing changed, place one order, query."""
     url = new_database(engine)
     with welcomed(url, tmp_path) as said:
-        newest, one, same, order = commands_in(said)
+        newest, one, same, order, query = commands_in(said)
         assert curl(newest)[0] == curl(one)[0] == 200
         assert curl(same)[0] == 304
         first, second = curl(order), curl(order)
         assert (first[0], second[0], second[1]["idempotency-replayed"]) == (201, 201, "true")
         assert first[2] == second[2]
+        status, _, found = curl(query)
+        assert (status, len(found["data"]["orders"]["nodes"])) == (200, 2)
         for address in (line for line in said if re.fullmatch(r"http\S+", line)):
             assert curl(f"curl {address}")[0] == 200 if address.endswith("json") else True
     counts = asked(url, "SELECT (SELECT count(*) FROM users), (SELECT count(*) FROM orders)")

@@ -27,7 +27,7 @@ class _Reader:
 
     async def read(self, limit: int = 1000) -> list[str]:
         """The ids of the events that are new since the last time."""
-        found = await tail.after(self._store.database.reading(), self._position, limit)
+        found, _ = await tail.after(self._store.database.reading(), self._position, limit)
         if found:
             self._position = found[-1][0]
         new = [str(row[0]) for _, row in found]

@@ -20,6 +20,7 @@ DECLARED = {
     *(each.record.plural for each in catalogue.RESOURCES),
     "idempotency_keys",
     "import_references",
+    "persisted_queries",
 }
 
 

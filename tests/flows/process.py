@@ -19,13 +19,13 @@ _ADDRESS = re.compile(r"serving on http://[^:]+:(\d+)")
 
 
 class Process:
-    """A running `tradepost serve`, with the key of an operator."""
+    """A running `tradepost serve`, with the key of an operator; on a free port unless told."""
 
-    def __init__(self, database_url: str, *arguments: str, **settings: str) -> None:
+    def __init__(self, database_url: str, *arguments: str, port: int = 0, **settings: str) -> None:
         self.environment = environment(database_url, **settings)
         self.key = run(self.environment, "keys", "create").stdout.strip()
         self._child = subprocess.Popen(
-            [COMMAND, "serve", "--port", "0", *arguments],
+            [COMMAND, "serve", "--port", str(port), *arguments],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -124,9 +124,9 @@ def read_answer(open_: socket.socket) -> bytes:
 
 
 @contextmanager
-def serving(database_url: str, *arguments: str, **settings: str) -> Iterator[Process]:
+def serving(database_url: str, *arguments: str, port: int = 0, **settings: str) -> Iterator[Process]:
     """A process that ends with the block, however the block ends."""
-    process = Process(database_url, *arguments, **settings)
+    process = Process(database_url, *arguments, port=port, **settings)
     try:
         yield process
     finally:

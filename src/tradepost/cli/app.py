@@ -27,6 +27,7 @@ for word, where in {
     "migrate": "tradepost.cli.migrate:migrate",
     "keys": "tradepost.cli.keys:keys",
     "openapi": "tradepost.cli.openapi:openapi",
+    "schema": "tradepost.cli.schema:schema",
     "doctor": "tradepost.cli.doctor:doctor",
     "demo": "tradepost.cli.demo:demo",
     "import": "tradepost.cli.import_:import_",

@@ -112,7 +112,13 @@ class Welcome:
                 f"{curl} -H 'Content-Type: application/json' -H 'Idempotency-Key: {uuid.uuid4()}' \\\n"
                 f"  -d '{json.dumps(body)}' {url}/v1/orders"
             )
-        yield f"# to read\n{url}/docs\n{url}/v1/openapi.json"
+        selection = "{ orders(first: 2) { nodes { total user { name } lineItems { quantity name } } } }"
+        query = json.dumps({"query": selection})
+        yield (
+            "# the same orders by GraphQL, as deep as asked\n"
+            f"{curl} -H 'Content-Type: application/json' \\\n  -d '{query}' {url}/graphql"
+        )
+        yield f"# to read and to try\n{url}/docs\n{url}/v1/openapi.json\n{url}/graphql"
 
     def _order(self) -> dict[str, Any] | None:
         """An order that somebody could place now."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from tradepost.access.idempotency import Answer
 from tradepost.console import pages
+from tradepost.http import conditional
 from tradepost.http.answers import encode, hash_tag
 from tradepost.http.request import Request
 from tradepost.problems import MethodNotAllowed
-from tradepost.rest import conditional
 
 JSON = b"application/json"
 SCHEMA = b"application/schema+json"

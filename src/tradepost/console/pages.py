@@ -1,4 +1,4 @@
-"""Pages: HTML from templates, with one inline style, no script, and nothing from anywhere else."""
+"""Pages: HTML from templates, with one inline style; nothing from elsewhere, and scripts only at /graphql."""
 
 import base64
 import hashlib
@@ -24,16 +24,22 @@ def render(template: str, **shown: Any) -> str:
     return page
 
 
-@cache
-def headers() -> tuple[tuple[bytes, bytes], ...]:
-    """What keeps a page to itself: its own style applies, and it cannot load, send or be framed."""
-    digest = base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
-    policy = "; ".join([*_NOTHING, f"style-src 'sha256-{digest}'"])
+def headers(*more: str, styles: str = "") -> tuple[tuple[bytes, bytes], ...]:
+    """What keeps a page to itself: its own style applies, and it cannot load, send or be framed.
+
+    A page that needs `more` names the directives, and where `styles` come from beside its own.
+    """
+    policy = "; ".join([*_NOTHING, f"style-src 'sha256-{_digest()}' {styles}".strip(), *more])
     return (
         (b"content-security-policy", policy.encode()),
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"no-referrer"),
     )
+
+
+@cache
+def _digest() -> str:
+    return base64.b64encode(hashlib.sha256(_style().encode()).digest()).decode()
 
 
 @cache

@@ -5,10 +5,12 @@ creation, without an index of its own.
 """
 
 import random
+import re
 import secrets
 
 _TAIL_BITS = 74
 _TAIL_MASK = (1 << _TAIL_BITS) - 1
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Ids:
@@ -28,6 +30,11 @@ class Ids:
             # The highest bit stays free, so that counting up cannot overflow within a millisecond.
             self._ms, self._tail = ms, self._random.getrandbits(_TAIL_BITS - 1)
         return _text(ms, self._tail & _TAIL_MASK)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text looks as ids do; what does not, names nothing."""
+    return _ID.fullmatch(text) is not None
 
 
 def floor(ms: int) -> str:

@@ -91,6 +91,15 @@ class Input:
             raise Invalid.of(errors, values=values)
         return values
 
+    def said(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What a body could say to leave the record's own members as they are."""
+        return {
+            self.names[each.name]: values[each.name] / UNITS
+            if Mark.MONEY in each.marks
+            else values[each.name]
+            for each in self.taken
+        }
+
     def _members(self, given: Mapping[str, Any], at: Path) -> tuple[Values, list[MemberError]]:
         values: Values = {}
         errors: list[MemberError] = []
@@ -208,14 +217,13 @@ def _type(member: Member) -> Any:
 
 
 def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]:
+    if values[name] > MAX_PRICE // UNITS:  # infinity too, which a GraphQL literal can be
+        yield MemberError((name,), f"is above {MAX_PRICE // UNITS}", "out_of_range")
+        return
     try:
-        units = to_units(values[name], currency)
+        values[name] = to_units(values[name], currency)
     except NotMoney as error:
         yield MemberError((name,), str(error), "too_many_decimals")
-        return
-    if units > MAX_PRICE:
-        yield MemberError((name,), f"is above {MAX_PRICE // UNITS}", "out_of_range")
-    values[name] = units
 
 
 def _said(error: msgspec.ValidationError, at: Path) -> MemberError:

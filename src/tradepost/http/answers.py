@@ -56,23 +56,22 @@ def problem_answer(
 ) -> Answer:
     """A problem as `application/problem+json`; `names` are the members' names in the request's version."""
     status = status_of(type(problem))
-    errors = [_error(each, names or {}) for each in problem.errors]
-    lone = len(errors) == 1 and errors[0]["message"] == problem.detail
+    errors = member_errors(problem, names)
     body: dict[str, Any] = {
         "type": f"{base_url}/problems/{problem.kind}",
         "title": problem.title,
         "status": status,
-        "detail": f"{errors[0]['field']} {problem.detail}".lstrip() if lone else problem.detail,
+        "detail": sentence(problem, errors),
         "instance": request.path,
         "errors": errors,
     }
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         body["requestId"] = request.id
     headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    return Answer(status, [*headers, *_headers(problem, status)], encode(body))
+    return Answer(status, [*headers, *problem_headers(problem, status)], encode(body))
 
 
-def _headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
+def problem_headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
     """The fields that the standards tie to a status."""
     facts = problem.facts
     found: list[tuple[bytes, bytes]] = []
@@ -94,6 +93,19 @@ def _headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
     if status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
         found.append((b"connection", b"close"))  # what is left of the body is not read
     return found
+
+
+def member_errors(
+    problem: Problem, names: Mapping[str | tuple[str, str], str] | None = None
+) -> list[dict[str, str]]:
+    """Each bad member as clients read it: `field`, `message`, `pointer` and `code`."""
+    return [_error(each, names or {}) for each in problem.errors]
+
+
+def sentence(problem: Problem, errors: list[dict[str, str]]) -> str:
+    """What a problem says, with the member's name where there is only one."""
+    lone = len(errors) == 1 and errors[0]["message"] == problem.detail
+    return f"{errors[0]['field']} {problem.detail}".lstrip() if lone else problem.detail
 
 
 def _error(error: MemberError, names: Mapping[str | tuple[str, str], str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tradepost.domain.record import Record
 from tradepost.problems import NotFound
+from tradepost.resource import SAFE
 from tradepost.rest import verbs
 from tradepost.rest.shape import Shape
 from tradepost.rest.verbs import Handler
@@ -24,7 +25,6 @@ ITEM: Mapping[str, Handler] = {
     "PATCH": verbs.patch,
     "DELETE": verbs.delete,
 }
-SAFE = frozenset({"GET", "HEAD"})
 
 
 class Verb(NamedTuple):
@@ -105,13 +105,5 @@ def _route(shape: Shape, template: str, methods: tuple[str, ...], handlers: Mapp
     for method in methods:
         if method in handlers:
             scope = resource.read_scope if method in SAFE else resource.write_scope
-            taken[method] = Verb(handlers[method], scope, _for_user_keys(shape, method))
+            taken[method] = Verb(handlers[method], scope, resource.is_open_to_user_keys(method))
     return Route(shape, template, ", ".join(methods), taken, shape.error_names)
-
-
-def _for_user_keys(shape: Shape, method: str) -> bool:
-    """A user's key reads what all may read, and changes its own; it makes no users."""
-    resource = shape.resource
-    if resource.user_keys == "own":
-        return not (resource.record.kind == "user" and method == "POST")
-    return resource.user_keys == "read" and method in SAFE

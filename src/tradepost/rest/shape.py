@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import UNITS
-from tradepost.domain.record import Mark, Member, Record, embedded_child, members, parents
+from tradepost.domain.record import Mark, Member, Record, embedded_child, members
 from tradepost.problems import Malformed
 from tradepost.resource import Resource
 from tradepost.storage.database import Row
-from tradepost.storage.plain import Plain, plain
+from tradepost.storage.plain import plain
 from tradepost.versions.changes import Version
 
 
@@ -51,7 +51,6 @@ class Shape:
         found = embedded_child(record)
         self.child = found[0] if found else None
         self.child_names = version.names(self.child.kind, names_of(self.child)) if self.child else {}
-        self.whole = _whole(self.statements)
         under = frozenset([resource.under] if resource.under else [])
         self.input = Input(record, self.names, child_names=self.child_names)
         self.input_under = Input(record, self.names, under, child_names=self.child_names)
@@ -135,14 +134,6 @@ def _shown_names(record: type[Record], version: Version) -> list[dict[str, str]]
         [child[0]] if child else []
     )
     return [version.names(each.kind, names_of(each)) for each in (record, *within)]
-
-
-def _whole(statements: Plain) -> tuple[Plain, int] | None:
-    """The parent that the record is embedded in, and where in a row its id is."""
-    for key, link in parents(statements.record):
-        if link.embedded:
-            return plain(link.parent), statements.names.index(key.name)
-    return None
 
 
 class _Struct(NamedTuple):

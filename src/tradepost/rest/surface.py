@@ -4,18 +4,14 @@ method, the scope, what the client accepts; then the verb answers.
 
 from datetime import date
 
-from tradepost.access.api_keys import Doorkeeper
-from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer
-from tradepost.access.rate_limits import Limit, RateLimits, Verdict
+from tradepost.http.door import Door
 from tradepost.http.request import Request
 from tradepost.perform import Performer
 from tradepost.problems import (
     Malformed,
     MethodNotAllowed,
     NotFound,
-    RateLimited,
-    Unauthenticated,
     VersionRetired,
 )
 from tradepost.resource import Resource
@@ -41,8 +37,7 @@ class Rest:
         resources: tuple[Resource, ...],
         lifecycle: Lifecycle,
         performer: Performer,
-        doorkeeper: Doorkeeper,
-        limits: RateLimits,
+        door: Door,
         base_url: str | None,
     ) -> None:
         self.lifecycle = lifecycle
@@ -52,8 +47,7 @@ class Rest:
             version: Routes(version, [Shape(resource, version) for resource in resources])
             for version in lifecycle.versions
         }
-        self._doorkeeper = doorkeeper
-        self._limits = limits
+        self._door = door
         self._versions = {version.name: version for version in lifecycle.versions}
         self._numbers = frozenset(version.number for version in lifecycle.versions)
 
@@ -78,7 +72,7 @@ class Rest:
         request.names = place.route.error_names
         if request.method == "OPTIONS":
             return _options(place.route)
-        caller = await self._let_in(request)
+        caller = await self._door.let_in(request)
         verb = place.route.verbs.get(request.method)
         if verb is None:
             message = f"{request.method} is not allowed here; {place.route.allow} are"
@@ -101,7 +95,7 @@ class Rest:
         )
         answer = await verb.handler(call)
         if answer.status == _NOT_MODIFIED:
-            await self._give_back(request)
+            await self._door.give_back(request)
         return answer
 
     def _chosen(self, request: Request, first: str) -> Version:
@@ -147,45 +141,9 @@ class Rest:
                 message = f"API version {version.name} was retired; see /versions"
                 raise VersionRetired(message)
 
-    async def _let_in(self, request: Request) -> Caller:
-        """Who calls, within the rate: a key's own, or the address's for whoever shows no valid key."""
-        try:
-            found = self._doorkeeper.caller(request.headers.get(b"authorization"))
-            request.caller = caller = found if isinstance(found, Caller) else await found
-        except Unauthenticated:
-            request.bucket = request.client
-            await self._draw(request)
-            raise
-        request.bucket = caller.key_id
-        await self._draw(request)
-        return caller
-
-    async def _draw(self, request: Request) -> None:
-        drawn = self._limits.take(request.bucket)
-        request.verdict = verdict = drawn if isinstance(drawn, Verdict) else await drawn
-        if not verdict.allowed:
-            limit = self._limits.limit
-            message = f"More than {limit.requests} requests in {limit.seconds} s"
-            raise RateLimited(message, retry_after=verdict.reset)
-
-    async def _give_back(self, request: Request) -> None:
-        """A 304 is free."""
-        await self._limits.give_back(request.bucket)
-        if request.verdict is not None:
-            remaining = min(self._limits.limit.requests, request.verdict.remaining + 1)
-            request.verdict = request.verdict._replace(remaining=remaining)
-
 
 def _options(route: Route) -> Answer:
     headers = [(b"allow", route.allow.encode()), _NO_STORE]
     if "PATCH" in route.verbs:
         headers.append(_PATCHES)
     return Answer(204, headers, b"")
-
-
-def rate_headers(limit: Limit, verdict: Verdict) -> list[tuple[bytes, bytes]]:
-    """`RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers)."""
-    return [
-        (b"ratelimit-policy", b'"default";q=%d;w=%d' % limit),
-        (b"ratelimit", b'"default";r=%d;t=%d' % (verdict.remaining, verdict.reset)),
-    ]

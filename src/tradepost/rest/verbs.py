@@ -14,16 +14,17 @@ from tradepost.access import idempotency
 from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer, Once
 from tradepost.actions.change import Change, Rows
+from tradepost.actions.holding import held
 from tradepost.domain.input import Values, parse_object
+from tradepost.http import conditional
 from tradepost.http.answers import NO_CACHE, encode, hash_tag
 from tradepost.http.request import Request
 from tradepost.perform import Performer
 from tradepost.problems import Invalid, NotFound
 from tradepost.resource import Actions
-from tradepost.rest import conditional, negotiation, pages
+from tradepost.rest import negotiation, pages
 from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
-from tradepost.storage.plain import Plain
 
 _VARY = (b"vary", b"Accept, Authorization")
 _NO_STORE = (b"cache-control", b"no-store")
@@ -209,27 +210,14 @@ async def _held(call: Call, change: Change) -> Row:
     """The item's row, held and judged: there, the caller's, and as the conditions want it."""
     if call.parent_id is not None:
         await _check_parent(call, change.tx)
-    if call.owner is not None:
-        mine = await change.tx.row(call.shape.statements.exists_owned, id=call.item_id, owner=call.owner)
-        if mine is None:
-            raise _missing(call)
-    if call.shape.whole is not None:
-        await _hold_whole(call, change, *call.shape.whole)
-    row = await change.tx.row(call.shape.statements.lock, id=call.item_id)
+    row = await held(change, call.shape.record, call.item_id or "", call.owner)
     if row is None or not _under(call, row):
         raise _missing(call)
     tag = (
         call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.view.one([row])))
     )
     conditional.check_write(call.request.headers, tag)
-    return tuple(row)
-
-
-async def _hold_whole(call: Call, change: Change, whole: Plain, key_at: int) -> None:
-    """Who changes a part holds the whole first, as whoever changes the whole does: no deadlock."""
-    part = await change.tx.row(call.shape.statements.get, id=call.item_id)
-    if part is not None:
-        await change.tx.row(whole.lock, id=part[key_at])
+    return row
 
 
 async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any]) -> Values:

@@ -12,6 +12,7 @@ from tradepost.storage.statement import Statement
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
+Noticed = Callable[[], None]
 
 
 class UniqueViolation(Exception):
@@ -66,6 +67,23 @@ class Database(Protocol):
         If `work` raises, nothing of it remains. It may be run again when a race was lost; a race lost too
         often is `Conflict`, a database out of reach `Unavailable`.
         """
+
+    def wake(self) -> None:
+        """Hints to all who watch, in any process on this database, that events were committed.
+
+        Called on the loop, after the commit. Costs next to nothing and never fails: a hint may be lost.
+        """
+
+    def watch(self, noticed: Noticed) -> None:
+        """Calls `noticed` on the loop soon after events were committed, from now on.
+
+        It is also called when there may have been hints that were not heard, and now and then for nothing.
+        Hints may be lost: whoever must not miss anything looks for himself at times. `noticed` is to be
+        cheap and not to raise.
+        """
+
+    async def unwatch(self, noticed: Noticed) -> None:
+        """Never calls `noticed` again. Once nobody watches, watching costs nothing."""
 
     async def schema_version(self) -> str | None:
         """The migration the schema is at; None on an empty database."""

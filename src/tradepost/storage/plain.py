@@ -10,11 +10,22 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import BindParameter, ColumnElement, Select, bindparam, func, literal, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    select,
+    tuple_,
+)
 
 from tradepost.domain.event import Event
 from tradepost.domain.record import Record, embedded_child, members, parents
-from tradepost.storage.statement import Statement, settled
+from tradepost.storage.statement import Statement, either, settled
 from tradepost.storage.tables import BIG, table
 
 Operator = Literal["eq", "gte", "gt", "lte", "lt"]
@@ -56,12 +67,12 @@ class Plain:
         by_id = self.table.c.id == bindparam("id")
         kind = record.kind
         self.get = self._one(f"one {kind}", by_id)
-        self.get_owned = self._one(f"one {kind} of a user", by_id, *self._owned())
+        self.get_owned = self._one(f"one {kind} of a user", by_id, *self.owned())
         self.exists = self._known(f"whether there is such a {kind}", by_id)
-        self.exists_owned = self._known(f"whether a user has such a {kind}", by_id, *self._owned())
+        self.exists_owned = self._known(f"whether a user has such a {kind}", by_id, *self.owned())
         self.lock = Statement(
             f"one {kind}, held against others until the transaction ends",
-            select(*self.columns).where(by_id, *self._seen()).with_for_update(key_share=True),
+            select(*self.columns).where(by_id, *self.seen()).with_for_update(key_share=True),
         )
         self.insert = Statement(f"adds a {kind}", self.table.insert())
         self.update = Statement(f"changes a {kind}", self._update_clause())
@@ -83,7 +94,7 @@ class Plain:
         return self.record(**dict(zip(self.names, row, strict=False)))
 
     def _one(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
-        chosen = select(*self.columns).where(*conditions, *self._seen())
+        chosen = select(*self.columns).where(*conditions, *self.seen())
         if self.child:
             child, key = self.child
             below = plain(child)
@@ -93,13 +104,13 @@ class Plain:
         return Statement(purpose, chosen)
 
     def _known(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
-        return Statement(purpose, select(self.table.c.id).where(*conditions, *self._seen()))
+        return Statement(purpose, select(self.table.c.id).where(*conditions, *self.seen()))
 
     def _page(self, listing: Listing) -> Statement:
         keys = self._keys(listing)
-        chosen = select(*self.columns).where(*self._seen(), *map(self._condition, listing.conditions))
+        chosen = select(*self.columns).where(*self.seen(), *map(self._condition, listing.conditions))
         if listing.owned:
-            chosen = chosen.where(*self._owned())
+            chosen = chosen.where(*self.owned())
         if listing.after:
             chosen = chosen.where(self._beyond(keys, descending=listing.descending))
         order = [key.desc() if listing.descending else key for key in keys]
@@ -167,10 +178,10 @@ class Plain:
             case _:
                 return column == value
 
-    def _seen(self) -> list[ColumnElement[bool]]:
+    def seen(self) -> list[ColumnElement[bool]]:
         return [self.table.c.deleted_at.is_(None)] if self.record.hides_deleted else []
 
-    def _owned(self) -> list[ColumnElement[bool]]:
+    def owned(self) -> list[ColumnElement[bool]]:
         owned = ownership(self.record)
         return [] if owned is None else [owned]
 
@@ -221,13 +232,21 @@ class Log(Plain):
         return [self.table.c.xid, self.table.c.seq]
 
     def _beyond(self, keys: list[ColumnElement[Any]], *, descending: bool) -> ColumnElement[bool]:
-        """Behind the last event seen; once that one is forgotten, whatever is still kept."""
-        seen = self.table.alias("seen")
-        position = select(func.coalesce(func.max(seen.c.xid), 0), func.coalesce(func.max(seen.c.seq), 0))
-        last = position.where(seen.c.id == bindparam("after_id")).scalar_subquery()
-        return tuple_(*keys) < last if descending else tuple_(*keys) > last
+        """Behind the last event seen; once that one is forgotten, whatever is still kept.
 
-    def _seen(self) -> list[ColumnElement[bool]]:
+        SQLite seeks a pair by its first half alone, and would walk the whole log; there `xid` is always 0.
+        """
+        seen = self.table.alias("seen")
+        here = seen.c.id == bindparam("after_id")
+        xid, seq = (func.coalesce(func.max(c), literal_column("0")) for c in (seen.c.xid, seen.c.seq))
+        last, pair = select(seq).where(here).scalar_subquery(), select(xid, seq).where(here).scalar_subquery()
+        alone = keys[1] < last if descending else keys[1] > last
+        return either(
+            sqlite=and_(keys[0] == literal_column("0"), alone),
+            postgresql=tuple_(*keys) < pair if descending else tuple_(*keys) > pair,
+        )
+
+    def seen(self) -> list[ColumnElement[bool]]:
         return [settled()]
 
 

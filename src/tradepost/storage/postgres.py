@@ -15,7 +15,8 @@ import asyncpg
 
 from tradepost.problems import Conflict, Unavailable
 from tradepost.storage import migrations
-from tradepost.storage.database import Row, UniqueViolation, Writing
+from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
+from tradepost.storage.notices import Notices
 from tradepost.storage.statement import POSTGRES, Compiled, Statement, compile_statement
 
 T = TypeVar("T")
@@ -65,8 +66,10 @@ class PostgresDatabase:
         except (OSError, asyncpg.PostgresError) as error:
             message = f"PostgreSQL cannot be reached: {error}"
             raise Unavailable(message) from error
+        self._notices = Notices(self._url, self._pool)
 
     async def stop(self) -> None:
+        await self._notices.stop()
         await self._pool.close()
 
     def reading(self) -> "PostgresReading":
@@ -86,6 +89,15 @@ class PostgresDatabase:
                 raise _unavailable(error) from error
         message = "Others changed the same items at the same time, again and again; try once more"
         raise Conflict(message)
+
+    def wake(self) -> None:
+        self._notices.tell()
+
+    def watch(self, noticed: Noticed) -> None:
+        self._notices.watch(noticed)
+
+    async def unwatch(self, noticed: Noticed) -> None:
+        await self._notices.unwatch(noticed)
 
     async def schema_version(self) -> str | None:
         try:

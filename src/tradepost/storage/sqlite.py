@@ -24,7 +24,8 @@ import apsw
 
 from tradepost.problems import Unavailable
 from tradepost.storage import migrations
-from tradepost.storage.database import Row, UniqueViolation, Writing
+from tradepost.storage.commits import Commits
+from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
 from tradepost.storage.statement import SQLITE, Compiled, Statement, compile_statement
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ class SqliteDatabase:
         self._waiting: deque[_Pending] = deque()
         self._groups: asyncio.Task[None] | None = None
         self._scans_here = threading.local()
+        self._commits = Commits(lambda: connect(path))
 
     async def start(self) -> None:
         try:
@@ -74,6 +76,7 @@ class SqliteDatabase:
         self._writer.set_wal_hook(self._checkpoints.note)
 
     async def stop(self) -> None:
+        self._commits.stop()
         while self._groups is not None:
             await self._groups
         self._checkpoints.stop()
@@ -109,6 +112,15 @@ class SqliteDatabase:
             self._groups = asyncio.create_task(self._run_groups())
         return await done
 
+    def wake(self) -> None:
+        self._commits.tell()
+
+    def watch(self, noticed: Noticed) -> None:
+        self._commits.watch(noticed)
+
+    async def unwatch(self, noticed: Noticed) -> None:
+        self._commits.unwatch(noticed)
+
     async def schema_version(self) -> str | None:
         return _schema_version(self._reader)
 
@@ -130,15 +142,22 @@ class SqliteDatabase:
         return found
 
     async def scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
-        """Reads in a thread, for as long as a scan may take."""
-        return await asyncio.get_running_loop().run_in_executor(self._scans, self._scan, sql, values)
+        """Reads in a thread, for as long as a scan may take and somebody waits for it."""
+        over = threading.Event()
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._scans, self._scan, sql, values, over
+            )
+        finally:
+            over.set()
 
-    def _scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
+    def _scan(self, sql: str, values: tuple[Any, ...], over: threading.Event) -> list[Row]:
         if not hasattr(self._scans_here, "connection"):
             self._scans_here.connection = connect(self.path)
         connection: apsw.Connection = self._scans_here.connection
         deadline = time.monotonic() + _SCAN_SECONDS
-        connection.set_progress_handler(lambda: time.monotonic() > deadline, 100_000)
+        # Not `interrupt()` for those nobody waits for: it might come late, and hit the thread's next scan.
+        connection.set_progress_handler(lambda: over.is_set() or time.monotonic() > deadline, 100_000)
         try:
             return connection.execute(sql, values).fetchall()
         except apsw.InterruptError:
@@ -241,7 +260,13 @@ def connect(path: str) -> apsw.Connection:
     connection.set_busy_timeout(_BUSY_MS)
     for pragma in _PRAGMAS:
         connection.execute(pragma).fetchall()
+    connection.create_scalar_function("tradepost_fold", _fold, 1, deterministic=True)
     return connection
+
+
+def _fold(text: Any) -> str | None:
+    """A text without case; on PostgreSQL a migration makes the same."""
+    return None if text is None else text.lower()
 
 
 def _schema_version(connection: apsw.Connection) -> str | None:

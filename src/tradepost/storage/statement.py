@@ -62,6 +62,26 @@ def _among_postgres(element: among, compiler: SQLCompiler, **kwargs: Any) -> str
     return f"{column} = ANY({texts}::text[])"
 
 
+class either(ColumnElement[bool]):  # noqa: N801 (reads as SQL does)
+    """A condition that means the same on both engines, where each seeks an index by another form of it."""
+
+    inherit_cache = False
+
+    def __init__(self, *, sqlite: ColumnElement[bool], postgresql: ColumnElement[bool]) -> None:
+        self.sqlite = sqlite
+        self.postgresql = postgresql
+
+
+@compiles(either, "sqlite")
+def _either_sqlite(element: either, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return compiler.process(element.sqlite, **kwargs)
+
+
+@compiles(either, "postgresql")
+def _either_postgres(element: either, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return compiler.process(element.postgresql, **kwargs)
+
+
 class settled(ColumnElement[bool]):  # noqa: N801 (reads as SQL does)
     """An event was written by a transaction before which none runs any more; see the event log."""
 
@@ -94,7 +114,9 @@ def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
 def _binder(names: tuple[str, ...], fixed: Mapping[str, Any], *, json_lists: bool) -> Bind:
     """Lays named values into positions; SQLite takes a list as one JSON text."""
     if json_lists:
-        return lambda given: tuple([_json_list(given[name]) for name in names])
+        return lambda given: tuple(
+            [_json_list(given[name] if name in given else fixed[name]) for name in names]
+        )
     if fixed.keys() & names:
         return lambda given: tuple([given[name] if name in given else fixed[name] for name in names])
     if len(names) > 1:

@@ -132,6 +132,17 @@ idempotency_keys = Table(
 )
 Index("idempotency_keys_expires_at_idx", idempotency_keys.c.expires_at)
 
+# GraphQL documents that were sent once and are named by their SHA-256 since.
+persisted_queries = Table(
+    "persisted_queries",
+    metadata,
+    Column("hash", BYTES_ORDERED, primary_key=True),
+    Column("document", BYTES_ORDERED, nullable=False),
+    Column("used_at", BYTES_ORDERED, nullable=False),
+    sqlite_with_rowid=False,
+)
+Index("persisted_queries_used_at_idx", persisted_queries.c.used_at, persisted_queries.c.hash)
+
 # What a foreign system calls an entity that was imported from it.
 references = Table(
     "import_references",

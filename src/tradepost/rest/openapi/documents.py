@@ -119,6 +119,12 @@ def documents(version: str, event_types: Sequence[str]) -> list[Document]:
             event_type,
         ),
         Document(
+            "/graphql/schema",
+            "GraphQLSchema",
+            "The schema of the GraphQL interface; in production for keys with the scope introspection",
+            {"text/plain": {"schema": {"type": "string"}}},
+        ),
+        Document(
             "/problems",
             "Problems",
             "What can go wrong, and what to do",

@@ -1,9 +1,13 @@
-"""Stock: taken and given back within the transaction that needs it."""
+"""Products: found by what they are, and their stock, taken and given back within a transaction."""
 
-from sqlalchemy import bindparam, select
+from functools import cache
 
+from sqlalchemy import ColumnElement, bindparam, func, select
+
+from tradepost.domain.product import Product
+from tradepost.storage.plain import plain
 from tradepost.storage.statement import Statement, among
-from tradepost.storage.tables import products, users
+from tradepost.storage.tables import BIG, products, users
 
 _c = products.c
 
@@ -38,3 +42,32 @@ MOVE_STOCK = Statement(
         updated_at=bindparam("now"),
     ),
 )
+
+_FILTERS: dict[str, ColumnElement[bool]] = {
+    "after": _c.id > bindparam("after"),
+    "ids": among(_c.id, "ids"),
+    "sku": _c.sku == bindparam("sku"),
+    "status": _c.status == bindparam("status"),
+    "currency": _c.currency == bindparam("currency"),
+    "search": func.tradepost_fold(_c.name).like(func.tradepost_fold(bindparam("search")), escape="\\"),
+    "price_min": _c.price >= bindparam("price_min", type_=BIG),
+    "price_max": _c.price <= bindparam("price_max", type_=BIG),
+    "in_stock": _c.stock.is_(None) | (_c.stock > 0),
+    "out_of_stock": _c.stock == 0,
+}
+_INDEXED = frozenset({"after", "ids", "sku"})
+
+
+@cache
+def page(given: frozenset[str]) -> Statement:
+    """Products in the order of their ids, up to `limit`, of which all the filters that are `given` hold.
+
+    `search` is a pattern of LIKE; `in_stock` and `out_of_stock` take no value.
+    """
+    conditions = [_FILTERS[name] for name in sorted(given)]
+    chosen = select(*plain(Product).columns).where(*plain(Product).seen(), *conditions)
+    return Statement(
+        f"a page of products by {', '.join(sorted(given)) or 'nothing'}",
+        chosen.order_by(_c.id).limit(bindparam("limit", type_=BIG)),
+        bounded=given <= _INDEXED or bool(given & {"ids", "sku"}),
+    )

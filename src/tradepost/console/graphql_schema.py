@@ -1,0 +1,22 @@
+"""`/graphql/schema`: the schema as it is written; where introspection needs its scope, so does this."""
+
+from tradepost.console.document import Content, Page
+from tradepost.console.document import page as document
+from tradepost.http.door import Door
+from tradepost.http.request import Request
+
+_PATH = "/graphql/schema"
+_SDL = b"text/plain; charset=utf-8"
+_SCOPE = "introspection"
+
+
+def schema_document(text: str, door: Door | None) -> Page:
+    """The schema for everyone, or with a door for keys that may introspect."""
+    body = text.encode()
+
+    async def content(request: Request) -> Content:
+        if door is not None:
+            (await door.let_in(request)).require(_SCOPE)
+        return Content(_SDL, body)
+
+    return document(_PATH, content)

@@ -1,0 +1,319 @@
+"""The schema bound to the house: every field of every type to what stands behind it.
+
+Members of records, their relations and what makes and changes them are found by their names, as the records
+declare them; only what has rules of its own is named here. What stands behind a field also says how the field
+has to be declared. A field with nothing behind it, or declared otherwise, stops the start: the schema file is
+the contract, and a contract that is not kept is none.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from graphql import (
+    GraphQLEnumType,
+    GraphQLError,
+    GraphQLField,
+    GraphQLInputObjectType,
+    GraphQLObjectType,
+    GraphQLSchema,
+    build_schema,
+    validate_schema,
+)
+
+from tradepost.domain.input import Input, names_of
+from tradepost.domain.money import UNITS
+from tradepost.domain.record import Mark, Member, Record, camel, embedded_child, members, parents
+from tradepost.graphql.field import Attribute, Bindings, Resolver
+from tradepost.graphql.mutations import Act, Create, Delete, Move, Update, tag
+from tradepost.graphql.products import FILTER, Products
+from tradepost.graphql.relations import All, Children, Connection, Item, One, total_count
+from tradepost.resource import Resource
+from tradepost.settings import BadSetting
+from tradepost.storage.database import Row
+from tradepost.storage.plain import plain
+
+_HERE = Path(__file__)
+# Beside the code in a package, in `contract/` in the repository.
+_FILES = (_HERE.with_name("schema.graphql"), _HERE.parents[3] / "contract" / "schema.graphql")
+_PAGE = "(first: Int, after: String)"
+_ITEM = "(id: ID!)"
+
+# By the name of the mutation: the type, the state it moves one to, and the arguments.
+_MOVES = {
+    "deactivateUser": ("User", "DEACTIVATED", "(id: ID!)"),
+    "fulfillOrder": ("Order", "FULFILLED", "(id: ID!, ifMatch: String)"),
+    "cancelOrder": ("Order", "CANCELLED", "(id: ID!, ifMatch: String)"),
+}
+_SUBSCRIPTIONS = {"orderStatusChanged": "(orderId: ID!): Order!"}
+_PAGE_INFO = {
+    "hasNextPage": ("p.has_next", "Boolean!"),
+    "hasPreviousPage": ("p.has_previous", "Boolean!"),
+    "startCursor": ("(p.rows[0][0] if p.rows else None)", "String"),
+    "endCursor": ("(p.rows[-1][0] if p.rows else None)", "String"),
+}
+
+
+class Drift(BadSetting):
+    """The schema file and the code say different things."""
+
+    def __init__(self, place: str, what: str) -> None:
+        super().__init__(f"contract/schema.graphql: {place} {what}")
+
+
+class _Behind(NamedTuple):
+    """What stands behind a field, and how the field is declared: its arguments and type."""
+
+    what: Attribute | Resolver
+    declared: str
+
+
+def schema_text() -> str:
+    """The schema, as it is written."""
+    return next(path for path in _FILES if path.exists()).read_text("utf-8")
+
+
+class Bound:
+    """A schema with what stands behind its fields. Raises `Drift`."""
+
+    def __init__(self, text: str, resources: tuple[Resource, ...]) -> None:
+        self.text = text
+        self.schema = _schema(text)
+        self._resources = {each.record.__name__: each for each in resources}
+        self.bindings: Bindings = dict(self._fields())
+        self.acts: Mapping[str, Act] = dict(self._mutations())
+        self._check_subscriptions()
+        self._check_enumerations()
+        self._check_filter()
+
+    def resource(self, record: type[Record]) -> Resource:
+        """What the catalogue says of a record."""
+        return self._resources[record.__name__]
+
+    def _fields(self) -> Iterator[tuple[tuple[str, str], Attribute | Resolver]]:
+        changing = (self.schema.mutation_type, self.schema.subscription_type)
+        for kind in self.schema.type_map.values():
+            if (
+                isinstance(kind, GraphQLObjectType)
+                and not kind.name.startswith("__")
+                and kind not in changing
+            ):
+                for name, field in kind.fields.items():
+                    yield (
+                        (kind.name, name),
+                        self._checked(f"{kind.name}.{name}", field, self._behind(kind, name)),
+                    )
+
+    def _checked(self, place: str, field: GraphQLField, behind: _Behind | None) -> Attribute | Resolver:
+        if behind is None:
+            raise Drift(place, "has nothing behind it")
+        _check(place, field, behind.declared)
+        return behind.what
+
+    def _behind(self, kind: GraphQLObjectType, name: str) -> _Behind | None:
+        if kind is self.schema.query_type:
+            return self._of_query(name)
+        if kind.name in self._resources:
+            return self._of_record(self._resources[kind.name], name)
+        if kind.name == "PageInfo" and name in _PAGE_INFO:
+            expression, declared = _PAGE_INFO[name]
+            return _Behind(Attribute(expression, sound=True), f": {declared}")
+        if kind.name.endswith("Connection"):
+            return _of_connection(kind.name.removesuffix("Connection"), name)
+        if kind.name.endswith("Edge"):
+            return _of_edge(kind.name.removesuffix("Edge"), name)
+        return None
+
+    def _of_query(self, name: str) -> _Behind | None:
+        if name == "products":
+            declared = "(filter: ProductFilter, first: Int, after: ID): [Product!]!"
+            return _Behind(Resolver(Products(self._resources["Product"]).resolve), declared)
+        for kind, resource in self._resources.items():
+            if name == camel(resource.record.kind):
+                return _Behind(Resolver(Item(resource).resolve), f"{_ITEM}: {kind}")
+            if name == camel(resource.record.plural):
+                return _Behind(Resolver(All(resource).resolve), f"{_PAGE}: {kind}Connection!")
+        return None
+
+    def _of_record(self, resource: Resource, name: str) -> _Behind | None:
+        record = resource.record
+        names = plain(record).names
+        if name == "etag":
+            return _Behind(
+                Attribute(f"tag(p[{names.index('version')}])", {"tag": tag}, sound=True), ": String!"
+            )
+        for each in members(record):
+            if each.json_name == name:
+                return _Behind(_read(each, names.index(each.name)), f": {_type(record, each)}")
+        return self._parent(record, name) or self._children(record, name)
+
+    def _parent(self, record: type[Record], name: str) -> _Behind | None:
+        for key, link in parents(record):
+            if key.json_name == f"{name}Id":
+                at = plain(record).names.index(key.name)
+                one = One(self._resources[link.parent.__name__], at)
+                return _Behind(Resolver(one.resolve), f": {link.parent.__name__}")
+        return None
+
+    def _children(self, record: type[Record], name: str) -> _Behind | None:
+        for kind, below in self._resources.items():
+            for key, link in parents(below.record):
+                if link.parent is record and camel(link.reverse) == name:
+                    if link.embedded:
+                        return _Behind(Resolver(Children(below, key.name).resolve), f": [{kind}!]!")
+                    return _Behind(
+                        Resolver(Connection(below, key.name).resolve), f"{_PAGE}: {kind}Connection!"
+                    )
+        return None
+
+    def _mutations(self) -> Iterator[tuple[str, Act]]:
+        root = self.schema.mutation_type
+        for name, field in root.fields.items() if root else ():
+            act, declared = self._act(name)
+            _check(f"Mutation.{name}", field, declared)
+            yield name, act
+
+    def _act(self, name: str) -> tuple[Act, str]:
+        if name in _MOVES:
+            kind, status, arguments = _MOVES[name]
+            return Move(self._resources[kind], status), f"{arguments}: {kind}!"
+        for kind, resource in self._resources.items():
+            if name == f"create{kind}" and "POST" in resource.methods:
+                self._check_input(f"Create{kind}Input", resource.record, required=True)
+                return Create(resource), f"(input: Create{kind}Input!): {kind}!"
+            if name == f"update{kind}" and "PATCH" in resource.methods:
+                self._check_input(f"Update{kind}Input", resource.record, required=False)
+                return Update(resource), f"(id: ID!, input: Update{kind}Input!, ifMatch: String): {kind}!"
+            if name == f"delete{kind}" and "DELETE" in resource.methods:
+                return Delete(resource), f"(id: ID!, ifMatch: String): {kind}!"
+        raise Drift(f"Mutation.{name}", "has nothing behind it")
+
+    def _check_input(self, name: str, record: type[Record], *, required: bool) -> None:
+        """An input takes members that a body takes, and all of those that are required."""
+        wanted = {
+            each.json_name: _bare(record, each) + ("!" if required and each.required else "")
+            for each in Input(record, names_of(record)).taken
+            if not (each.belongs_to and each.belongs_to.embedded)
+        }
+        child = embedded_child(record)
+        if child and required:
+            wanted["lineItems"] = f"[{child[0].__name__}Input!]!"
+            self._check_input(f"{child[0].__name__}Input", child[0], required=True)
+        found = self._input(name)
+        for member, declared in wanted.items():
+            if member not in found and (declared.endswith("!") or not required):
+                raise Drift(name, f"lacks {member}: {declared}")
+            if found.get(member, declared) != declared and not (child and member == "status"):
+                raise Drift(f"{name}.{member}", f"is {found[member]}, not {declared}")
+        for member in found.keys() - wanted.keys():
+            raise Drift(f"{name}.{member}", "is no member that can be given")
+
+    def _check_filter(self) -> None:
+        if "Product" in self._resources and self._input("ProductFilter") != FILTER:
+            raise Drift("ProductFilter", f"is not {FILTER}")
+
+    def _input(self, name: str) -> dict[str, str]:
+        kind = self.schema.type_map.get(name)
+        if not isinstance(kind, GraphQLInputObjectType):
+            raise Drift(name, "is not declared")
+        return {member: str(each.type) for member, each in kind.fields.items()}
+
+    def _check_subscriptions(self) -> None:
+        root = self.schema.subscription_type
+        for name, field in root.fields.items() if root else ():
+            if name not in _SUBSCRIPTIONS:
+                raise Drift(f"Subscription.{name}", "has nothing behind it")
+            _check(f"Subscription.{name}", field, _SUBSCRIPTIONS[name])
+
+    def _check_enumerations(self) -> None:
+        for kind, resource in self._resources.items():
+            for each in members(resource.record):
+                found = self.schema.type_map.get(_bare(resource.record, each)) if each.values else None
+                if isinstance(found, GraphQLEnumType) and set(found.values) != set(each.values):
+                    raise Drift(
+                        found.name, f"is not what {kind}.{each.json_name} can be: {', '.join(each.values)}"
+                    )
+
+
+def _schema(text: str) -> GraphQLSchema:
+    try:
+        schema = build_schema(text, no_location=True)
+    except (GraphQLError, TypeError) as error:
+        raise Drift("the file", f"cannot be read: {error}") from None
+    errors = validate_schema(schema)
+    if errors:
+        raise Drift("the file", errors[0].message)
+    return schema
+
+
+def _check(place: str, field: GraphQLField, declared: str) -> None:
+    arguments = ", ".join(f"{name}: {each.type}" for name, each in field.args.items())
+    found = f"({arguments}): {field.type}" if arguments else f": {field.type}"
+    if found != declared:
+        raise Drift(f"{place}{found}", f"has to be {place}{declared}")
+
+
+def _type(record: type[Record], each: Member) -> str:
+    """How a member is declared."""
+    return _bare(record, each) + ("" if each.nullable else "!")
+
+
+def _bare(record: type[Record], each: Member) -> str:
+    if each.snapshot_of:
+        return str(each.snapshot_of.__name__)
+    if each.values:
+        return f"{record.__name__}{each.name.title().replace('_', '')}"
+    if each.name == "id" or each.name.endswith("_id"):
+        return "ID"
+    if Mark.MONEY in each.marks:
+        return "Float"
+    if each.is_integer:
+        return "Int"
+    return "DateTime" if each.is_instant else "String"
+
+
+def _read(each: Member, at: int) -> Attribute:
+    """A member, read off its row."""
+    if Mark.MONEY in each.marks:
+        return Attribute(f"p[{at}] / {UNITS}", sound=True)
+    if each.snapshot_of:
+        name = f"{each.snapshot_of.kind}_of"
+        return Attribute(
+            f"(None if p[{at}] is None else {name}(p[{at}]))", {name: _snapshot(each.snapshot_of)}
+        )
+    return Attribute(f"p[{at}]", sound=True)
+
+
+def _snapshot(record: type[Record]) -> Callable[[str], Row]:
+    """Another record as it was at a moment, kept as JSON, as a row of it."""
+    names = [each.json_name for each in members(record)]
+
+    def row(kept: str) -> Row:
+        found: dict[str, Any] = msgspec.json.decode(kept)
+        return (*(found.get(name) for name in names), 0)
+
+    return row
+
+
+def _of_connection(kind: str, name: str) -> _Behind | None:
+    """Relay's connections: https://relay.dev/graphql/connections.htm."""
+    match name:
+        case "edges":
+            return _Behind(Attribute("p.rows"), f": [{kind}Edge!]!")
+        case "nodes":
+            return _Behind(Attribute("p.rows"), f": [{kind}!]!")
+        case "pageInfo":
+            return _Behind(Attribute("p"), ": PageInfo!")
+        case "totalCount":
+            return _Behind(Resolver(total_count), ": Int!")
+    return None
+
+
+def _of_edge(kind: str, name: str) -> _Behind | None:
+    match name:
+        case "cursor":
+            return _Behind(Attribute("p[0]", sound=True), ": String!")
+        case "node":
+            return _Behind(Attribute("p"), f": {kind}!")
+    return None

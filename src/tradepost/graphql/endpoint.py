@@ -1,0 +1,207 @@
+"""GraphQL over HTTP: https://graphql.github.io/graphql-over-http/draft/, both of its media types.
+
+What cannot be read as a GraphQL request has its HTTP status in both. Of one that was read,
+`application/graphql-response+json` says by its status whether it was executed; `application/json` is 200.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+
+from tradepost.access import idempotency
+from tradepost.access.caller import Caller
+from tradepost.access.idempotency import Answer, Once
+from tradepost.graphql.asked import Asked
+from tradepost.graphql.errors import BAD_USER_INPUT, Refused, refusal, refused
+from tradepost.graphql.surface import GraphQL, Prepared, Session
+from tradepost.http import conditional
+from tradepost.http.answers import NO_CACHE, encode, hash_tag
+from tradepost.http.door import Door
+from tradepost.http.request import Disconnected, Request
+from tradepost.problems import (
+    Internal,
+    Malformed,
+    MemberError,
+    MethodNotAllowed,
+    NotAcceptable,
+    Problem,
+    UnsupportedMediaType,
+)
+
+_log = logging.getLogger("tradepost.graphql")
+
+ROUTE = "/graphql"
+_ALLOWED = "GET, HEAD, POST, OPTIONS"
+_JSON = b"application/json"
+_RESPONSE = b"application/graphql-response+json"
+_HTML = b"text/html"
+_VARY = (b"vary", b"Accept, Authorization")
+_NO_STORE = (b"cache-control", b"no-store")
+_NO_COST = {"cost": {"complexity": 0, "depth": 0, "statements": 0}}
+_BAD_REQUEST = 400
+
+Page = Callable[[Request], Awaitable[Answer]]
+
+
+class Endpoint:
+    """`/graphql` over HTTP. `page` is what a browser that opens it gets, if anything."""
+
+    def __init__(self, graphql: GraphQL, door: Door, base_url: str | None, page: Page | None) -> None:
+        self._graphql = graphql
+        self._door = door
+        self._base_url = base_url
+        self._page = page
+
+    async def answer(self, request: Request) -> Answer:
+        """Answers a request, whatever becomes of it."""
+        request.route = ROUTE
+        if request.method == "OPTIONS":
+            return Answer(204, [(b"allow", _ALLOWED.encode()), _NO_STORE], b"")
+        accept = request.headers.get(b"accept", b"*/*")
+        safe = request.method in ("GET", "HEAD")
+        if (
+            safe
+            and self._page is not None
+            and not request.scope["query_string"]
+            and _prefers(accept) == _HTML
+        ):
+            return await self._page(request)
+        content_type = _prefers(accept, html=False)
+        try:
+            return await self._let_in(request, content_type)
+        except Problem as problem:
+            return _refusal(refused(problem, request.id), content_type or _JSON, read=False)
+        except Refused as refused_:
+            return _refusal(refused_, content_type, read=True)
+        except Disconnected:
+            raise
+        except Exception:  # noqa: BLE001 (logged whole; of it the client is told nothing)
+            _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
+            internal = Internal("The failure was logged under this request's id")
+            return _refusal(refused(internal, request.id), content_type or _JSON, read=False)
+
+    async def _let_in(self, request: Request, content_type: bytes) -> Answer:
+        """Answers a request of a caller within their rate; what is refused costs as much as any request."""
+        caller = await self._door.let_in(request, 0)
+        try:
+            if not content_type:
+                message = f"The answer is {_RESPONSE.decode()} or {_JSON.decode()}; accept one of them"
+                raise NotAcceptable(message)
+            asked, body = await _asked(request)
+            prepared = await self._graphql.prepare(asked, caller)
+            kind = prepared.operation.kind
+            if kind != "query":
+                _check_method(request, kind)
+        except (Problem, Refused):
+            await self._door.draw(request, 1)
+            raise
+        await self._door.draw(request, prepared.cost)
+        session = Session(caller, request.id)
+        if kind == "mutation":
+            session.source, session.traceparent = self._base_url or request.base_url, request.traceparent
+            if b"idempotency-key" in request.headers:
+                session.once = self._once(request, caller, body)
+        return await self._answered(request, prepared, session, content_type)
+
+    async def _answered(
+        self, request: Request, prepared: Prepared, session: Session, content_type: bytes
+    ) -> Answer:
+        try:
+            body, sound = await self._graphql.run(prepared, session)
+        finally:
+            request.spent(session.statements, session.nanoseconds)
+        kind = (b"content-type", content_type + b"; charset=utf-8")
+        if request.method == "POST":
+            replayed = [(b"idempotency-replayed", b"true")] if session.replayed else []
+            return Answer(200, [kind, _VARY, _NO_STORE, *replayed], body)
+        if not sound:
+            return Answer(200, [kind, _VARY, _NO_STORE], body)
+        tag = hash_tag(body)
+        headers = [_VARY, (b"etag", tag), NO_CACHE]
+        if conditional.not_modified(request.headers, tag):
+            await self._door.give_back(request, prepared.cost)
+            return Answer(304, headers, b"")
+        return Answer(200, [kind, *headers], body)
+
+    def _once(self, request: Request, caller: Caller, body: bytes) -> Callable[[int], Once]:
+        """The key is that of the mutation's first field; each further one, a transaction too, has its own."""
+        key = idempotency.parse_key(request.headers[b"idempotency-key"])
+        fingerprint = idempotency.fingerprint((b"POST", ROUTE.encode(), body))
+        now = self._graphql.performer.clock.now()
+        return lambda n: Once(
+            caller=caller, key=f"{key}\n{n}" if n else key, fingerprint=fingerprint, now=now
+        )
+
+
+def _check_method(request: Request, kind: str) -> None:
+    """What is no query is not for GET, and what goes on and on not for HTTP."""
+    if request.method != "POST":
+        message = f"A {kind} takes POST"
+        raise MethodNotAllowed(message, allow="POST")
+    if kind == "subscription":
+        message = "Subscriptions are served over WebSocket, with the protocol graphql-transport-ws"
+        raise refusal(BAD_USER_INPUT, message)
+
+
+async def _asked(request: Request) -> tuple[Asked, bytes]:
+    """What a request asks, and its body; raises `Problem` if it cannot be read."""
+    if request.method in ("GET", "HEAD"):
+        return _something(Asked.from_parameters(request.query())), b""
+    if request.method != "POST":
+        message = f"{request.method} is not allowed here; {_ALLOWED} are"
+        raise MethodNotAllowed(message, allow=_ALLOWED)
+    kind, _, parameters = request.headers.get(b"content-type", b"").lower().partition(b";")
+    charset = parameters.partition(b"charset=")[2].strip(b' "')
+    if kind.strip() != _JSON or charset not in (b"", b"utf-8", b"utf8"):
+        message = "Content-Type has to be application/json, in UTF-8"
+        raise UnsupportedMediaType(message, accept="application/json")
+    body = await request.body()
+    return _something(Asked.from_body(body)), body
+
+
+def _something(asked: Asked) -> Asked:
+    if asked.query is None and asked.hash is None:
+        message = "is required, unless a persisted query is asked for by its hash"
+        raise Malformed(message, [MemberError(("query",), message, "required")])
+    return asked
+
+
+def _refusal(why: Refused, content_type: bytes, *, read: bool) -> Answer:
+    status = 200 if read and content_type == _JSON and why.status == _BAD_REQUEST else why.status
+    headers = [(b"content-type", content_type + b"; charset=utf-8"), _NO_STORE, *why.headers]
+    return Answer(status, headers, encode({"errors": why.errors, "extensions": _NO_COST}))
+
+
+@lru_cache(512)
+def _prefers(accept: bytes, *, html: bool = True) -> bytes:
+    """What the client wants most (RFC 9110, 12.5.1), JSON where it takes all alike; empty if nothing."""
+    offered = [_JSON, _RESPONSE, *([_HTML] if html else [])]
+    ranges = []
+    for part in accept.lower().split(b","):
+        kind, *parameters = (piece.strip() for piece in part.split(b";"))
+        ranges.append((kind, _quality(parameters)))
+    best, found = 0.0, b""
+    for kind in offered:
+        quality = _quality_of(kind, ranges)
+        if quality > best:
+            best, found = quality, kind
+    return found
+
+
+def _quality_of(kind: bytes, ranges: list[tuple[bytes, float]]) -> float:
+    """The quality of the most specific range that a media type is in."""
+    for wanted in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):
+        for given, quality in ranges:
+            if given == wanted:
+                return quality
+    return 0.0
+
+
+def _quality(parameters: list[bytes]) -> float:
+    for parameter in parameters:
+        if parameter.startswith(b"q="):
+            try:
+                return float(parameter.removeprefix(b"q="))
+            except ValueError:
+                return 0.0
+    return 1.0

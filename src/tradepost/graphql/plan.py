@@ -1,0 +1,323 @@
+"""A plan: a validated operation as a tree of fields, with fragments, aliases and directives resolved.
+
+The tree is what is to be done and no more: which fields there are under which keys, what stands behind each,
+and how its arguments come about. What `@skip` and `@include` say is part of a plan, so an operation whose
+directives take variables has a plan for each set of their values.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from graphql import (
+    DirectiveNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLEnumType,
+    GraphQLError,
+    GraphQLField,
+    GraphQLList,
+    GraphQLNonNull,
+    GraphQLObjectType,
+    GraphQLOutputType,
+    GraphQLScalarType,
+    GraphQLSchema,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    SelectionNode,
+    SelectionSetNode,
+    Undefined,
+    ValueNode,
+    VariableNode,
+    get_argument_values,
+)
+from graphql.language import ast
+
+from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
+from tradepost.graphql.variables import Variables
+
+TYPENAME = "__typename"
+_DIRECTIVES = ("skip", "include")
+
+
+class Unplannable(Exception):
+    """The operation uses what plans do not cover; graphql-core executes it. Known before anything ran."""
+
+
+@dataclass(eq=False)
+class Field:
+    """One response key of a selection.
+
+    `place` is its number among the fields of the plan whose values are fetched level by level; None for what
+    is read off the source when the answer is put together, and for an object that is the source itself.
+    """
+
+    key: str
+    name: str
+    parent: str
+    nodes: list[FieldNode]
+    type: GraphQLOutputType | None  # None: `__typename`
+    behind: Attribute | Resolver | None
+    arguments: Callable[[Variables], Args]
+    selection: "Selection | None" = None
+    place: int | None = None
+
+    def __post_init__(self) -> None:
+        self.nullable = not isinstance(self.type, GraphQLNonNull)
+        kind = bare(self.type)
+        self.is_list = isinstance(kind, GraphQLList)
+        self.items_nullable = isinstance(kind, GraphQLList) and not isinstance(kind.of_type, GraphQLNonNull)
+
+
+@dataclass(eq=False, slots=True)
+class Selection:
+    """The fields selected of an object type; `fetched` are those whose values are fetched.
+
+    What is fetched of an object that is the source itself is fetched with the source's own.
+    """
+
+    type: str
+    fields: list[Field]
+    fetched: list[Field]
+
+
+@dataclass(eq=False, slots=True)
+class Plan:
+    """The selection on a root type, and how many fields have a place."""
+
+    selection: Selection
+    size: int
+
+
+class Planner:
+    """Makes the plan of one operation. `flags` are the values of the variables its directives take."""
+
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        bindings: Bindings,
+        fragments: Mapping[str, FragmentDefinitionNode],
+        flags: Mapping[str, bool | None],
+    ) -> None:
+        self._schema = schema
+        self._bindings = bindings
+        self._fragments = fragments
+        self._flags = flags
+        self._places = 0
+
+    def plan(self, operation: OperationDefinitionNode) -> Plan:
+        """The whole operation."""
+        selection = self._selection(self._root(operation), [operation.selection_set])
+        return Plan(selection, self._places)
+
+    def plans(self, operation: OperationDefinitionNode) -> list[Plan]:
+        """A plan for each root field, for what runs one after another."""
+        found = []
+        root = self._root(operation)
+        for key, nodes in self._collected(root, [operation.selection_set]).items():
+            self._places = 0
+            field = self._field(root, key, nodes)
+            found.append(Plan(_selection(root.name, [field]), self._places))
+        return found
+
+    def _root(self, operation: OperationDefinitionNode) -> GraphQLObjectType:
+        root = self._schema.get_root_type(operation.operation)
+        if root is None or operation.directives:
+            raise Unplannable(operation.operation)
+        return root
+
+    def _selection(self, kind: GraphQLObjectType, sets: Iterable[SelectionSetNode]) -> Selection:
+        collected = self._collected(kind, sets)
+        return _selection(kind.name, [self._field(kind, key, nodes) for key, nodes in collected.items()])
+
+    def _field(self, parent: GraphQLObjectType, key: str, nodes: list[FieldNode]) -> Field:
+        name = nodes[0].name.value
+        if name == TYPENAME:
+            return Field(key, name, parent.name, nodes, None, None, _no_arguments)
+        if name.startswith("__"):
+            raise Unplannable(name)
+        definition = parent.fields[name]
+        behind = self._bindings.get((parent.name, name))  # None: what is given, of a change or an event
+        arguments = _arguments(definition, nodes[0])
+        field = Field(key, name, parent.name, nodes, definition.type, behind, arguments)
+        named = _inner(definition.type)
+        is_leaf = isinstance(named, GraphQLScalarType | GraphQLEnumType)
+        if not isinstance(behind, Attribute) or not (is_leaf or (behind.is_source and not field.is_list)):
+            field.place = self._places
+            self._places += 1
+        if isinstance(named, GraphQLObjectType):
+            sets = [node.selection_set for node in nodes if node.selection_set]
+            field.selection = self._selection(named, sets)
+        elif not is_leaf:
+            raise Unplannable(named)
+        return field
+
+    def _collected(
+        self, kind: GraphQLObjectType, sets: Iterable[SelectionSetNode]
+    ) -> dict[str, list[FieldNode]]:
+        """The fields by their response keys, in the order of the specification (6.3.2)."""
+        found: dict[str, list[FieldNode]] = {}
+        seen: set[str] = set()
+        for each in sets:
+            for node in self._flat(kind, each, seen):
+                found.setdefault((node.alias or node.name).value, []).append(node)
+        return found
+
+    def _flat(
+        self, kind: GraphQLObjectType, selected: SelectionSetNode, seen: set[str]
+    ) -> Iterator[FieldNode]:
+        for node in selected.selections:
+            if not self._included(node):
+                continue
+            if isinstance(node, FieldNode):
+                yield node
+                continue
+            inside = self._fragment(node, seen)
+            if inside is not None and _applies(inside, kind):
+                yield from self._flat(kind, inside.selection_set, seen)
+
+    def _fragment(
+        self, node: SelectionNode, seen: set[str]
+    ) -> FragmentDefinitionNode | InlineFragmentNode | None:
+        """What a spread stands for; None if it was taken before."""
+        if isinstance(node, InlineFragmentNode):
+            return node
+        if not isinstance(node, FragmentSpreadNode) or node.arguments:
+            raise Unplannable(node)
+        if node.name.value in seen:
+            return None
+        seen.add(node.name.value)
+        return self._fragments[node.name.value]
+
+    def _included(self, node: SelectionNode) -> bool:
+        return all(self._given(each) is (each.name.value == "include") for each in node.directives or ())
+
+    def _given(self, directive: DirectiveNode) -> bool:
+        """What a directive is given. Null, where a variable with a default allows it, is an error to tell."""
+        if directive.name.value not in _DIRECTIVES or not directive.arguments:
+            raise Unplannable(directive)
+        value = directive.arguments[0].value
+        if isinstance(value, ast.BooleanValueNode):
+            return value.value
+        given = self._flags.get(value.name.value) if isinstance(value, VariableNode) else None
+        if given is None:
+            raise Unplannable(directive)
+        return given
+
+
+def flags(operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]) -> list[str]:
+    """The variables that the directives of an operation take."""
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    sets = [operation.selection_set]
+    while sets:
+        for node in sets.pop().selections:
+            found |= dict.fromkeys(_variables_of(node))
+            if isinstance(node, FragmentSpreadNode):
+                if node.name.value not in seen:
+                    seen.add(node.name.value)
+                    sets.append(fragments[node.name.value].selection_set)
+            elif isinstance(node, FieldNode | InlineFragmentNode) and node.selection_set:
+                sets.append(node.selection_set)
+    return list(found)
+
+
+def _variables_of(node: SelectionNode) -> Iterator[str]:
+    for directive in node.directives or ():
+        for argument in directive.arguments or ():
+            if directive.name.value in _DIRECTIVES and isinstance(argument.value, VariableNode):
+                yield argument.value.name.value
+
+
+def bare(kind: GraphQLOutputType | None) -> GraphQLOutputType | None:
+    """A type without its `!`."""
+    return kind.of_type if isinstance(kind, GraphQLNonNull) else kind
+
+
+def _selection(kind: str, fields: list[Field]) -> Selection:
+    fetched = []
+    for field in fields:
+        if field.place is not None:
+            fetched.append(field)
+        elif field.selection is not None:
+            fetched += field.selection.fetched
+    return Selection(kind, fields, fetched)
+
+
+def _applies(fragment: FragmentDefinitionNode | InlineFragmentNode, kind: GraphQLObjectType) -> bool:
+    """Among object types, a fragment on another cannot be spread; an abstract one is not for plans."""
+    condition = fragment.type_condition
+    if condition is None or condition.name.value == kind.name:
+        return True
+    raise Unplannable(condition)
+
+
+def _inner(kind: GraphQLOutputType) -> GraphQLOutputType:
+    """The type without its wrappers, of which at most one may be a list."""
+    lists = 0
+    while isinstance(kind, GraphQLNonNull | GraphQLList):
+        lists += isinstance(kind, GraphQLList)
+        kind = kind.of_type
+    if lists > 1:
+        raise Unplannable(kind)
+    return kind
+
+
+def _no_arguments(variables: Variables) -> Args:
+    del variables
+    return {}
+
+
+def _arguments(definition: GraphQLField, node: FieldNode) -> Callable[[Variables], Args]:
+    """How the arguments come about: once for all, looked up, or coerced by the library for each request."""
+    if not definition.args:
+        return _no_arguments
+
+    def coerced(variables: Variables) -> Args:
+        return get_argument_values(definition, node, variables.all)
+
+    given = {each.name.value: each.value for each in node.arguments or ()}
+    names = {name: each.name.value for name, each in given.items() if isinstance(each, VariableNode)}
+    if any(_has_variables(each) for name, each in given.items() if name not in names):
+        return coerced
+    others = {name: each for name, each in definition.args.items() if name not in names}
+    try:
+        fixed = get_argument_values(GraphQLField(definition.type, args=others), node)
+    except GraphQLError:
+        return coerced  # which tells of it where and when the field is asked for
+    return _looked_up(definition, fixed, names, coerced) if names else lambda _: fixed
+
+
+def _looked_up(
+    definition: GraphQLField, fixed: Args, names: Mapping[str, str], coerced: Callable[[Variables], Args]
+) -> Callable[[Variables], Args]:
+    """Arguments that are variables, beside those that are `fixed`; what is not plain is left to `coerced`."""
+    wanted = []
+    for name, variable in names.items():
+        argument = definition.args[name]
+        nullable = not isinstance(argument.type, GraphQLNonNull)
+        may_be_omitted = nullable and argument.default is None and argument.default_value is Undefined
+        wanted.append((name, variable, nullable, may_be_omitted))
+
+    def looked_up(variables: Variables) -> Args:
+        found = dict(fixed)
+        for name, variable, nullable, may_be_omitted in wanted:
+            value = variables.coerced.get(variable, Undefined)
+            if value is Undefined:
+                if not may_be_omitted:
+                    return coerced(variables)
+            elif value is None and not nullable:
+                return coerced(variables)
+            else:
+                found[name] = value
+        return found
+
+    return looked_up
+
+
+def _has_variables(value: ValueNode) -> bool:
+    if isinstance(value, ast.ListValueNode):
+        return any(map(_has_variables, value.values))
+    if isinstance(value, ast.ObjectValueNode):
+        return any(_has_variables(each.value) for each in value.fields)
+    return isinstance(value, VariableNode)
