@@ -62,7 +62,7 @@ def address(query: str, variables: Any = None, **parameters: str) -> str:
     return f"{PATH}?{urlencode(given)}"
 
 
-def together(service: Service, *asked: tuple[str, Any], **headers: Any) -> list[Answered]:
+def together(service: Service, *asked: tuple[Any, ...], **headers: Any) -> list[Answered]:
     """Operations at once: each (query, variables), or (query, variables, key)."""
 
     async def one(query: str, variables: Any, key: str = "") -> Reply:
@@ -72,3 +72,8 @@ def together(service: Service, *asked: tuple[str, Any], **headers: Any) -> list[
         return await asyncio.gather(*[one(*each) for each in asked])
 
     return [Answered(reply) for reply in service.run(all_())]
+
+
+def codes_of(answers: list[Answered]) -> list[str]:
+    """The codes of all errors of many answers."""
+    return [code for each in answers for code in each.codes]

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -40,7 +41,14 @@ class Process:
         )
 
     def ask(self, text: str | None = None, of: str | None = None) -> Document:
-        return self.service.run(self.queries.document(asked(text, of)))
+        return self.service.run(self._ask(text, of))
+
+    def begin(self, text: str | None = None, of: str | None = None) -> "Future[Document]":
+        return self.service.begin(self._ask(text, of))
+
+    async def _ask(self, text: str | None, of: str | None) -> Document:
+        found = self.queries.document(asked(text, of))
+        return found if isinstance(found, Document) else await found
 
     def refusal(self, text: str | None = None, of: str | None = None) -> tuple[int, str, str]:
         with pytest.raises(Refused) as caught:
@@ -184,9 +192,7 @@ def test_many_processes_may_register_at_once(process: Process, clock: GivenClock
     """The same documents sent to several processes at the same moment are each kept once."""
     texts = [f"{{ b{i}: __typename }}" for i in range(8)]
     others = [Process(process.service, clock) for _ in range(4)]
-    running = [
-        process.service.begin(other.queries.document(asked(text, text))) for text in texts for other in others
-    ]
+    running = [other.begin(text, text) for text in texts for other in others]
     for each, text in zip(running, [text for text in texts for _ in others], strict=True):
         assert each.result(timeout=60).text == text
     assert set(process.kept()) == set(texts)

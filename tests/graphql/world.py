@@ -214,7 +214,7 @@ class Loader:
     missing: Any = None
 
     async def fetch(self, context: Any, keys: list[Any]) -> Mapping[Any, Any]:
-        if len(self.args) % 2:
+        for _ in range(len(self.args) % 4):  # so that what is asked for meanwhile is asked for in its midst
             await asyncio.sleep(0)
         failure = self.world.fails("load", self.where, self.args)
         if failure:

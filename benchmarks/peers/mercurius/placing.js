@@ -44,7 +44,8 @@ export function rows (input, known) {
   const id = randomUUID()
   const lines = input.lineItems.map(({ productId, quantity }, position) => {
     const { sku, name, priceMinor } = known.get(productId)
-    return { id: randomUUID(), orderId: id, position, productId, quantity, sku, name, unitPriceMinor: priceMinor }
+    const own = { id: randomUUID(), orderId: id, position, productId, quantity }
+    return { ...own, sku, name, unitPriceMinor: priceMinor }
   })
   return {
     id,

@@ -1,5 +1,5 @@
-// The store on PostgreSQL, by pg: prepared statements over a pool. postgres.js, which pipelines, was faster at a
-// single row and no faster at many.
+// The store on PostgreSQL, by pg: prepared statements over a pool. postgres.js, which pipelines, was
+// faster at a single row and no faster at many.
 
 import pg from 'pg'
 import { judge, placed, rows, taken } from './placing.js'

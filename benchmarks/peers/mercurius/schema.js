@@ -1,5 +1,5 @@
-// The schema, the resolvers of its operations, and the loaders of its relations. Rows come from the store with
-// the names of the schema, so that their fields need no resolvers.
+// The schema, the resolvers of its operations, and the loaders of its relations. Rows come from the store
+// with the names of the schema, so that their fields need no resolvers.
 
 import { demand } from './access.js'
 import { PLACED } from './placing.js'

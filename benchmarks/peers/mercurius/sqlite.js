@@ -6,19 +6,22 @@ import { judge, placed, rows, taken } from './placing.js'
 const PRODUCT = 'id, sku, name, description, price_minor / 100.0 AS price, currency, stock, status'
 const LINE = `id, order_id AS orderId, product_id AS productId, quantity, sku, name,
   unit_price_minor / 100.0 AS unitPrice, unit_price_minor * quantity / 100.0 AS total`
+const SETTINGS = ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'busy_timeout = 30000']
 const GIVEN = 'IN (SELECT value FROM json_each(?))'
 
 export function openSqlite (path) {
   const database = new Database(path)
-  for (const pragma of ['journal_mode = WAL', 'synchronous = FULL', 'foreign_keys = ON', 'busy_timeout = 30000']) {
-    database.pragma(pragma)
+  for (const setting of SETTINGS) {
+    database.pragma(setting)
   }
   const apiKey = database.prepare(
     'SELECT scopes, expires_at AS expiresAt, revoked_at AS revokedAt FROM api_keys WHERE hash = ?'
   )
   const user = database.prepare('SELECT id, name, email, status FROM users WHERE id = ?')
   const products = database.prepare(`SELECT ${PRODUCT} FROM products WHERE id > ? ORDER BY id LIMIT ?`)
-  const productsOf = database.prepare(`SELECT ${PRODUCT}, price_minor AS priceMinor FROM products WHERE id ${GIVEN}`)
+  const productsOf = database.prepare(
+    `SELECT ${PRODUCT}, price_minor AS priceMinor FROM products WHERE id ${GIVEN}`
+  )
   const orders = database.prepare(`
     SELECT id, total_minor / 100.0 AS total, currency, status FROM orders
     WHERE user_id = ? AND id > ? ORDER BY id LIMIT ?`)

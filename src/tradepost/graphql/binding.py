@@ -12,12 +12,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 from graphql import (
+    GraphQLArgument,
     GraphQLEnumType,
     GraphQLError,
     GraphQLField,
+    GraphQLInputField,
     GraphQLInputObjectType,
     GraphQLObjectType,
     GraphQLSchema,
+    Undefined,
     build_schema,
     validate_schema,
 )
@@ -37,6 +40,7 @@ from tradepost.storage.plain import plain
 _HERE = Path(__file__)
 # Beside the code in a package, in `contract/` in the repository.
 _FILES = (_HERE.with_name("schema.graphql"), _HERE.parents[3] / "contract" / "schema.graphql")
+_ID = frozenset([0])  # where a row has its id
 _PAGE = "(first: Int, after: String)"
 _ITEM = "(id: ID!)"
 
@@ -153,7 +157,7 @@ class Bound:
             if key.json_name == f"{name}Id":
                 at = plain(record).names.index(key.name)
                 one = One(self._resources[link.parent.__name__], at)
-                return _Behind(Resolver(one.resolve), f": {link.parent.__name__}")
+                return _Behind(Resolver(one.resolve, frozenset([at])), f": {link.parent.__name__}")
         return None
 
     def _children(self, record: type[Record], name: str) -> _Behind | None:
@@ -161,9 +165,9 @@ class Bound:
             for key, link in parents(below.record):
                 if link.parent is record and camel(link.reverse) == name:
                     if link.embedded:
-                        return _Behind(Resolver(Children(below, key.name).resolve), f": [{kind}!]!")
+                        return _Behind(Resolver(Children(below, key.name).resolve, _ID), f": [{kind}!]!")
                     return _Behind(
-                        Resolver(Connection(below, key.name).resolve), f"{_PAGE}: {kind}Connection!"
+                        Resolver(Connection(below, key.name).resolve, _ID), f"{_PAGE}: {kind}Connection!"
                     )
         return None
 
@@ -217,7 +221,7 @@ class Bound:
         kind = self.schema.type_map.get(name)
         if not isinstance(kind, GraphQLInputObjectType):
             raise Drift(name, "is not declared")
-        return {member: str(each.type) for member, each in kind.fields.items()}
+        return {member: _given(each) for member, each in kind.fields.items()}
 
     def _check_subscriptions(self) -> None:
         root = self.schema.subscription_type
@@ -239,7 +243,10 @@ class Bound:
 def _schema(text: str) -> GraphQLSchema:
     try:
         schema = build_schema(text, no_location=True)
-    except (GraphQLError, TypeError) as error:
+    except GraphQLError as error:
+        line = f"line {error.locations[0].line}" if error.locations else "the file"
+        raise Drift(line, f"cannot be read: {error.message}") from None
+    except TypeError as error:
         raise Drift("the file", f"cannot be read: {error}") from None
     errors = validate_schema(schema)
     if errors:
@@ -248,10 +255,16 @@ def _schema(text: str) -> GraphQLSchema:
 
 
 def _check(place: str, field: GraphQLField, declared: str) -> None:
-    arguments = ", ".join(f"{name}: {each.type}" for name, each in field.args.items())
+    arguments = ", ".join(f"{name}: {_given(each)}" for name, each in field.args.items())
     found = f"({arguments}): {field.type}" if arguments else f": {field.type}"
     if found != declared:
         raise Drift(f"{place}{found}", f"has to be {place}{declared}")
+
+
+def _given(given: GraphQLArgument | GraphQLInputField) -> str:
+    """How an argument or a member of an input is declared; what it is unless told, the code says."""
+    told = given.default is None and given.default_value is Undefined
+    return f"{given.type}" if told else f"{given.type} with a default"
 
 
 def _type(record: type[Record], each: Member) -> str:

@@ -14,7 +14,7 @@ from graphql import GraphQLError, Node
 
 from tradepost import problems
 from tradepost.http.answers import member_errors, problem_headers, sentence, status_of
-from tradepost.problems import Outside, Problem, invalid
+from tradepost.problems import Outside, Path, Problem, invalid
 
 Error = dict[str, Any]
 Headers = Sequence[tuple[bytes, bytes]]
@@ -67,8 +67,10 @@ _MEMBER_CODES = {
 _SYSTEM = (INTERNAL, TIMEOUT)
 
 _COERCION = re.compile(
-    r"Variable '\$(?P<variable>\w+)' has invalid value(?: at (?P<at>\S+))?: (?P<what>.*)", re.DOTALL
+    r"(?:Variable '\$|Argument ')(?P<name>\w+)' (?:has invalid value(?: at (?P<at>\S+))?: )?(?P<what>.*)",
+    re.DOTALL,
 )
+_INPUT = "input"  # the argument whose members are named without it, as over HTTP
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 # An error repeats what the client wrote, and is kept with the document that caused it.
@@ -160,6 +162,16 @@ def coercion_errors(errors: Iterable[GraphQLError]) -> Refused:
     return Refused([_coercion_error(each) for each in errors])
 
 
+def argument_error(error: GraphQLError, path: ResponsePath, nodes: Iterable[Node]) -> Error:
+    """An argument that turned out wrong with the values of its variables; names the member."""
+    said = _COERCION.match(error.message)
+    if said is None:
+        return _error(error.message, BAD_USER_INPUT, locations_of(nodes), path)
+    name, at = said["name"], said["at"] or ""
+    place = at if at and name == _INPUT else f"{name}{at}"
+    return problem_error(invalid(_path(place), said["what"], "type"), path, nodes)
+
+
 def locations_of(nodes: Iterable[Node]) -> list[dict[str, int]]:
     """Where nodes stand in their document: lines and columns from 1."""
     return _locations(GraphQLError("", list(nodes)))
@@ -174,10 +186,12 @@ def _coercion_error(error: GraphQLError) -> Error:
     said = _COERCION.match(error.message)
     if said is None:
         return _graphql_error(error, BAD_USER_INPUT)
-    steps = _STEP.findall(said["at"] or said["variable"])
-    path = tuple(int(index) if index else Outside(name) for index, name in steps)
-    errors = member_errors(invalid(path, said["what"], "type"))
+    errors = member_errors(invalid(_path(said["at"] or said["name"]), said["what"], "type"))
     return _error(error.message, BAD_USER_INPUT, _locations(error), None, errors=errors)
+
+
+def _path(text: str) -> Path:
+    return tuple(int(index) if index else Outside(name) for index, name in _STEP.findall(text))
 
 
 def _locations(error: GraphQLError) -> list[dict[str, int]]:

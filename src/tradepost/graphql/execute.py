@@ -5,7 +5,7 @@ every one of them waits; then each load is made, once for all who wait for it, w
 one task from beginning to end: whoever cancels it stops the work, for there is no other.
 """
 
-from collections.abc import Awaitable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence
 from itertools import chain
 from types import CoroutineType
 from typing import Any, Protocol, cast
@@ -97,16 +97,15 @@ class Loads:
             loaded = self._loaded[loader] = _Loaded()
         values = loaded.values
         missing = [key for key in keys if key not in values] if values else keys
-        if missing:
+        if missing and self.alone is not None:
+            await _load(loader, dict.fromkeys(missing), values, self.alone)
+        elif missing:
             batch = loaded.next
             if batch is None:
                 batch = loaded.next = _Batch(loader)
                 self._wanted.append(loaded)
             batch.keys |= dict.fromkeys(missing)
-            if self.alone is not None:
-                await self.make(self.alone)
-            else:
-                await PARKED
+            await PARKED
             if batch.failure is not None:
                 raise batch.failure
         return [values[key] for key in keys]
@@ -119,12 +118,18 @@ class Loads:
             loaded.next = None
         for values, batch in batches:
             try:
-                found = await batch.loader.fetch(context, list(batch.keys))
-                values.update(found)
-                for key in batch.keys.keys() - found.keys():
-                    values[key] = batch.loader.missing
+                await _load(batch.loader, batch.keys, values, context)
             except Exception as failure:  # noqa: BLE001 (told to whoever waits for it)
                 batch.failure = failure
+
+
+async def _load(loader: Loader, keys: dict[Any, None], values: dict[Any, Any], context: Any) -> None:
+    """Loads `keys` into `values`."""
+    found = await loader.fetch(context, list(keys))
+    values.update(found)
+    if len(found) < len(keys):
+        for key in keys.keys() - found.keys():
+            values[key] = loader.missing
 
 
 class _Parked:
@@ -171,7 +176,10 @@ async def together(calls: Calls, context: Any) -> list[list[Any]]:
     return columns
 
 
-async def _alone(resolving: Awaitable[list[Any]], count: int, context: Any) -> list[Any]:
+async def _alone(resolving: Any, count: int, context: Any) -> list[Any]:
+    """The column of a resolver beside which no other runs."""
+    if isinstance(resolving, list):
+        return resolving
     context.loads.alone = context
     try:
         return column_of(await resolving, count)
@@ -204,6 +212,11 @@ async def fetch(
     else:
         _settle(fetched, plan.selection.fetched[0], given, level)
     while level:
+        if len(level) == 1 and isinstance(level[0][0].behind, Resolver):  # as most levels are
+            field, sources = level.pop()
+            column = await _alone(_resolved(field, sources, variables, context), len(sources), context)
+            _settle(fetched, field, column, level)
+            continue
         calls: Calls = []
         asked: list[Field] = []
         for field, sources in level:  # which grows by what is there at once

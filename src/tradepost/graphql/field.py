@@ -1,5 +1,6 @@
 """What can stand behind a field of the schema: an attribute of its source, or a resolver of the level."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -39,6 +40,11 @@ class Attribute:
         )
         return read
 
+    @cached_property
+    def positions(self) -> frozenset[int]:
+        """Where in its source it looks, if that is a row."""
+        return frozenset(int(at) for at in re.findall(r"\bp\[(\d+)\]", self.expression))
+
     @property
     def is_source(self) -> bool:
         return self.expression == "p"
@@ -53,6 +59,7 @@ class Resolver:
     """
 
     resolve: Resolve
+    positions: frozenset[int] = frozenset()  # where in its sources it looks, if they are rows
 
 
 Bindings = Mapping[tuple[str, str], Attribute | Resolver]  # by type and field

@@ -46,6 +46,7 @@ class Variant:
         self, variables: Variables, context: Any, tell: Tell, given: list[Any] | None = None
     ) -> Result:
         """The data and the errors. With `given`, that is what the one root field resolved to."""
+        context.columns = self.plan.columns
         fetched = await fetch(self.plan, variables, context, _ROOTS, given)
         if fetched.usual:
             self._uses += 1

@@ -8,7 +8,7 @@ what it met. With an allowlist nothing is registered, and only what is on the li
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from http import HTTPStatus
 from pathlib import Path
 
@@ -55,8 +55,8 @@ class PersistedQueries:
         self._known: Recent[_Known] = Recent(_MAX_MEMORY)
         self._touching: set[asyncio.Task[None]] = set()
 
-    async def document(self, asked: Asked) -> Document:
-        """The document a request asks for; raises `Refused`."""
+    def document(self, asked: Asked) -> Document | Awaitable[Document]:
+        """The document a request asks for, at once or to be awaited; raises `Refused`."""
         hash_, text = asked.hash, asked.query
         if hash_ is not None and text is not None and hashlib.sha256(text.encode()).hexdigest() != hash_:
             raise refusal(PERSISTED_QUERY_HASH_MISMATCH, "provided sha does not match query")
@@ -64,6 +64,9 @@ class PersistedQueries:
             return self._allowlist.document(hash_, text)
         if hash_ is None:
             return self._documents.get(text or "")
+        return self._persisted(hash_, text)
+
+    async def _persisted(self, hash_: str, text: str | None) -> Document:
         if text is None:
             return self._documents.get(await self._find(hash_))
         document = self._documents.get(text)

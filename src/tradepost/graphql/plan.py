@@ -83,10 +83,11 @@ class Selection:
 
 @dataclass(eq=False, slots=True)
 class Plan:
-    """The selection on a root type, and how many fields have a place."""
+    """The selection on a root type, how many fields have a place, and where rows of each type are looked at."""
 
     selection: Selection
     size: int
+    columns: Mapping[str, frozenset[int]]
 
 
 class Planner:
@@ -104,11 +105,12 @@ class Planner:
         self._fragments = fragments
         self._flags = flags
         self._places = 0
+        self._read: dict[str, frozenset[int]] = {}
 
     def plan(self, operation: OperationDefinitionNode) -> Plan:
         """The whole operation."""
         selection = self._selection(self._root(operation), [operation.selection_set])
-        return Plan(selection, self._places)
+        return Plan(selection, self._places, self._read)
 
     def plans(self, operation: OperationDefinitionNode) -> list[Plan]:
         """A plan for each root field, for what runs one after another."""
@@ -116,8 +118,9 @@ class Planner:
         root = self._root(operation)
         for key, nodes in self._collected(root, [operation.selection_set]).items():
             self._places = 0
+            self._read = {}
             field = self._field(root, key, nodes)
-            found.append(Plan(_selection(root.name, [field]), self._places))
+            found.append(Plan(_selection(root.name, [field]), self._places, self._read))
         return found
 
     def _root(self, operation: OperationDefinitionNode) -> GraphQLObjectType:
@@ -127,8 +130,12 @@ class Planner:
         return root
 
     def _selection(self, kind: GraphQLObjectType, sets: Iterable[SelectionSetNode]) -> Selection:
+        self._reads(kind, frozenset())
         collected = self._collected(kind, sets)
         return _selection(kind.name, [self._field(kind, key, nodes) for key, nodes in collected.items()])
+
+    def _reads(self, kind: GraphQLObjectType, positions: frozenset[int]) -> None:
+        self._read[kind.name] = self._read.get(kind.name, frozenset()) | positions
 
     def _field(self, parent: GraphQLObjectType, key: str, nodes: list[FieldNode]) -> Field:
         name = nodes[0].name.value
@@ -138,6 +145,8 @@ class Planner:
             raise Unplannable(name)
         definition = parent.fields[name]
         behind = self._bindings.get((parent.name, name))  # None: what is given, of a change or an event
+        if behind is not None:
+            self._reads(parent, behind.positions)
         arguments = _arguments(definition, nodes[0])
         field = Field(key, name, parent.name, nodes, definition.type, behind, arguments)
         named = _inner(definition.type)

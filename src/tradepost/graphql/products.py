@@ -45,7 +45,7 @@ class Products:
             given["after"] = after
         values = {name: value for name, value in given.items() if value is not True}
         values["limit"] = first_of(args, FIRST, FIRST_AT_MOST)
-        rows = Rows(products.page(frozenset(given)))
+        rows = Rows(self._resource.record, products.page(frozenset(given)))
         return (await context.loads.load(rows, [tuple(values.items())])) * len(sources)
 
 

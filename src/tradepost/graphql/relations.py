@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tradepost.domain.ids import is_id
+from tradepost.domain.record import Record
 from tradepost.graphql.context import Context
 from tradepost.graphql.field import Args
 from tradepost.problems import invalid
@@ -23,15 +24,23 @@ FIRST, FIRST_AT_MOST = 20, 100
 
 @dataclass(frozen=True)
 class ById:
-    """Loads rows by their ids."""
+    """Loads rows by their ids, with `owned` those that are the caller's.
 
-    statement: Statement
+    One alone is loaded by a statement of its own, which is quicker.
+    """
+
+    record: type[Record]
     owned: bool = False
     missing: None = None
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, Row]:
-        given = {"owner": context.caller.user_id} if self.owned else {}
-        rows = await context.reading.rows(self.statement, ids=keys, **given)
+        given = _owner(self, context)
+        if len(keys) == 1:
+            one = context.narrowed(level.by_id(self.record, owned=self.owned), self.record)
+            row = await context.reading.row(one, id=keys[0], **given)
+            return {} if row is None else {keys[0]: row}
+        several = context.narrowed(level.by_ids(self.record, owned=self.owned), self.record)
+        rows = await context.reading.rows(several, ids=keys, **given)
         return {row[0]: row for row in rows}
 
 
@@ -39,23 +48,26 @@ class ById:
 class ByParent:
     """Loads the rows that belong to each parent, whose id is at `key_at` of a row."""
 
+    record: type[Record]
     statement: Statement
     key_at: int
     missing: tuple[()] = ()
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, list[Row]]:
-        return _by_parent(await context.reading.rows(self.statement, ids=keys), self.key_at)
+        statement = context.narrowed(self.statement, self.record, self.key_at)
+        return _by_parent(await context.reading.rows(statement, ids=keys), self.key_at)
 
 
 @dataclass(frozen=True)
 class Count:
-    """Loads how many rows belong to each parent."""
+    """Loads how many rows belong to each parent; with `owned` of those that are the caller's."""
 
     statement: Statement
+    owned: bool = False
     missing: int = 0
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, int]:
-        return dict(await context.reading.rows(self.statement, ids=keys))
+        return dict(await context.reading.rows(self.statement, ids=keys, **_owner(self, context)))
 
 
 @dataclass(frozen=True)
@@ -82,21 +94,24 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Pages:
-    """Loads a page for each parent."""
+    """Loads a page for each parent; with `owned` of what is the caller's."""
 
+    record: type[Record]
     statement: Statement
     key_at: int
     counter: Count
     first: int
     after: str
+    owned: bool = False
 
     @property
     def missing(self) -> Page:
         return Page([], False, bool(self.after), self.counter, None)
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, Page]:
-        rows = await context.reading.rows(self.statement, ids=keys, after=self.after, more=self.first)
-        found = _by_parent(rows, self.key_at)
+        given = {"after": self.after, "more": self.first, **_owner(self, context)}
+        statement = context.narrowed(self.statement, self.record, self.key_at)
+        found = _by_parent(await context.reading.rows(statement, ids=keys, **given), self.key_at)
         return {key: self._page(key, found.get(key, [])) for key in keys}
 
     def _page(self, key: str, rows: list[Row]) -> Page:
@@ -109,13 +124,13 @@ class One:
     def __init__(self, resource: Resource, key_at: int) -> None:
         self._resource = resource
         self._key_at = key_at
-        self._loader = ById(level.by_ids(resource.record))
+        self._any, self._own = ById(resource.record), ById(resource.record, owned=True)
 
     async def resolve(self, sources: Sequence[Row], args: Args, context: Context) -> list[Row | None]:
         del args
         context.admit(self._resource)
-        at = self._key_at
-        return await context.loads.load(self._loader, [source[at] for source in sources])
+        at, loader = self._key_at, self._own if context.owns(self._resource) else self._any
+        return await context.loads.load(loader, [source[at] for source in sources])
 
 
 class Item:
@@ -123,16 +138,11 @@ class Item:
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
-        self._any = ById(level.by_ids(resource.record))
-        self._own = (
-            ById(level.by_ids(resource.record, owned=True), owned=True)
-            if resource.user_keys == "own"
-            else self._any
-        )
+        self._any, self._own = ById(resource.record), ById(resource.record, owned=True)
 
     async def resolve(self, sources: Sequence[Any], args: Args, context: Context) -> list[Row | None]:
         context.admit(self._resource)
-        loader = self._any if context.caller.user_id is None else self._own
+        loader = self._own if context.owns(self._resource) else self._any
         found = await context.loads.load(loader, [_id(args["id"])])
         return found * len(sources)
 
@@ -142,7 +152,7 @@ class Children:
 
     def __init__(self, resource: Resource, key: str) -> None:
         names = plain(resource.record).names
-        self._loader = ByParent(level.children(resource.record, key), names.index(key))
+        self._loader = ByParent(resource.record, level.children(resource.record, key), names.index(key))
 
     async def resolve(self, sources: Sequence[Row], args: Args, context: Context) -> list[Sequence[Row]]:
         del args
@@ -154,14 +164,16 @@ class Connection:
 
     def __init__(self, resource: Resource, key: str) -> None:
         self._resource = resource
-        self._statement = level.pages(resource.record, key)
         self._key_at = plain(resource.record).names.index(key)
-        self._counter = Count(level.counts(resource.record, key))
+        both = (False, True)
+        self._statements = [level.pages(resource.record, key, owned=owned) for owned in both]
+        self._counters = [Count(level.counts(resource.record, key, owned=owned), owned) for owned in both]
 
     async def resolve(self, sources: Sequence[Row], args: Args, context: Context) -> list[Page]:
         context.admit(self._resource)
-        first, after = first_of(args), after_of(args)
-        pages = Pages(self._statement, self._key_at, self._counter, first, after)
+        first, after, own = first_of(args), after_of(args), context.owns(self._resource)
+        record, statement, counter = self._resource.record, self._statements[own], self._counters[own]
+        pages = Pages(record, statement, self._key_at, counter, first, after, own)
         return await context.loads.load(pages, [source[0] for source in sources])
 
 
@@ -169,13 +181,15 @@ class Connection:
 class Rows:
     """Loads a list that belongs to nobody in particular; the key is its values."""
 
+    record: type[Record]
     statement: Statement
     missing: tuple[()] = ()
 
     async def fetch(
         self, context: Context, keys: list[tuple[tuple[str, Any], ...]]
     ) -> Mapping[Any, list[Row]]:
-        return {key: await context.reading.rows(self.statement, **_values(key)) for key in keys}
+        statement = context.narrowed(self.statement, self.record)
+        return {key: await context.reading.rows(statement, **_values(key)) for key in keys}
 
 
 class All:
@@ -187,11 +201,11 @@ class All:
     async def resolve(self, sources: Sequence[Any], args: Args, context: Context) -> list[Page]:
         context.admit(self._resource)
         record, first, after = self._resource.record, first_of(args), after_of(args)
-        owner = context.caller.user_id if self._resource.user_keys == "own" else None
+        owner = context.caller.user_id if context.owns(self._resource) else None
         listing = Listing(after=bool(after), owned=owner is not None, embed=False)
         values = {"limit": first + 1, "after_id": after or None, "owner": owner}
         key = tuple((name, value) for name, value in values.items() if value is not None)
-        (rows,) = await context.loads.load(Rows(plain(record).page(listing)), [key])
+        (rows,) = await context.loads.load(Rows(record, plain(record).page(listing)), [key])
         counter = Total(level.total(record, owned=owner is not None))
         return [Page(rows[:first], len(rows) > first, bool(after), counter, owner)] * len(sources)
 
@@ -222,6 +236,10 @@ def after_of(args: Args) -> str:
         message = "is not a cursor that was given out"
         raise invalid(("after",), message, "invalid")
     return after
+
+
+def _owner(loader: ById | Count | Pages, context: Context) -> dict[str, Any]:
+    return {"owner": context.caller.user_id} if loader.owned else {}
 
 
 def _id(given: str) -> str:

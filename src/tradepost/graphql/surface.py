@@ -23,11 +23,12 @@ from tradepost.graphql.binding import Bound
 from tradepost.graphql.complete import Path
 from tradepost.graphql.context import Context
 from tradepost.graphql.deadline import within
-from tradepost.graphql.documents import Operation
+from tradepost.graphql.documents import Document, Operation
 from tradepost.graphql.errors import (
     BAD_USER_INPUT,
     FORBIDDEN,
     Error,
+    argument_error,
     coercion_errors,
     problem_error,
     refusal,
@@ -45,7 +46,7 @@ from tradepost.graphql.shared import Shared
 from tradepost.graphql.variables import BadVariables, Variables
 from tradepost.http.answers import encode
 from tradepost.perform import Performed, Performer
-from tradepost.problems import Problem, invalid
+from tradepost.problems import Problem
 from tradepost.storage.database import Row, Writing
 
 _log = logging.getLogger("tradepost.graphql")
@@ -91,8 +92,7 @@ class Session:
     def tell(self, failure: Exception, nodes: list[FieldNode], path: Path) -> Error:
         """A failure as the client is told of it; of what is no problem, that it was logged and no more."""
         if isinstance(failure, GraphQLError) and failure.message.startswith("Argument "):
-            name = failure.message.split("'")[1]
-            failure = invalid((name,), failure.message, "invalid")
+            return argument_error(failure, path, nodes)
         if isinstance(failure, Problem):
             return problem_error(failure, path, nodes, request_id=self.request_id)
         extra = {"request_id": self.request_id, "path": ".".join(map(str, path))}
@@ -138,7 +138,8 @@ class GraphQL:
     async def prepare(self, asked: Asked, caller: Caller) -> Prepared:
         """What is asked, ready to run; raises `Refused`."""
         try:
-            document = await self._persisted.document(asked)
+            found = self._persisted.document(asked)
+            document = found if isinstance(found, Document) else await found
         except Problem as problem:
             raise refused(problem) from None
         operation = document.operation(asked.operation_name)

@@ -17,7 +17,8 @@ class Door:
     async def let_in(self, request: Request, cost: float = 1) -> Caller:
         """Who calls, within the rate: a key's own, or the address's for whoever shows no valid key."""
         try:
-            request.caller = caller = await self.caller(request.headers.get(b"authorization"))
+            found = self._doorkeeper.caller(request.headers.get(b"authorization"))
+            request.caller = caller = found if isinstance(found, Caller) else await found
         except Unauthenticated:
             request.bucket = request.client
             await self.draw(request, 1)
@@ -34,13 +35,15 @@ class Door:
 
     async def draw(self, request: Request, cost: float) -> None:
         """Draws from the request's bucket; raises `RateLimited` and draws nothing if it holds less."""
-        request.verdict = await self._drawn(request.bucket, cost)
-        if not request.verdict.allowed:
-            raise self._limited(request.verdict)
+        drawn = self._limits.take(request.bucket, cost)
+        request.verdict = verdict = drawn if isinstance(drawn, Verdict) else await drawn
+        if not verdict.allowed:
+            raise self._limited(verdict)
 
     async def draw_for(self, bucket: str, cost: float) -> None:
         """The same for what is no request of its own."""
-        verdict = await self._drawn(bucket, cost)
+        drawn = self._limits.take(bucket, cost)
+        verdict = drawn if isinstance(drawn, Verdict) else await drawn
         if not verdict.allowed:
             raise self._limited(verdict)
 
@@ -50,10 +53,6 @@ class Door:
         if request.verdict is not None:
             remaining = min(self._limits.limit.requests, request.verdict.remaining + int(cost))
             request.verdict = request.verdict._replace(remaining=remaining)
-
-    async def _drawn(self, bucket: str, cost: float) -> Verdict:
-        drawn = self._limits.take(bucket, cost)
-        return drawn if isinstance(drawn, Verdict) else await drawn
 
     def _limited(self, verdict: Verdict) -> RateLimited:
         limit = self._limits.limit

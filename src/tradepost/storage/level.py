@@ -5,14 +5,22 @@ Each takes the ids of what it is about as the list `ids`, and one of `owned` thi
 
 from functools import cache
 
-from sqlalchemy import BindParameter, bindparam, func, literal_column, select
+from sqlalchemy import BindParameter, ColumnElement, bindparam, func, literal_column, select
 
 from tradepost.domain.record import Record, member
-from tradepost.storage.plain import plain
+from tradepost.storage.plain import ownership, plain
 from tradepost.storage.statement import Statement, among
 from tradepost.storage.tables import BIG, table
 
 _BEYOND = "'~'"  # sorts behind every id
+
+
+@cache
+def by_id(record: type[Record], *, owned: bool = False) -> Statement:
+    """The one with this `id`."""
+    found = plain(record)
+    conditions = [found.table.c.id == bindparam("id"), *found.seen(), *(found.owned() if owned else [])]
+    return Statement(f"the {record.kind} with this id", select(*found.columns).where(*conditions))
 
 
 @cache
@@ -35,7 +43,7 @@ def children(record: type[Record], key: str) -> Statement:
 
 
 @cache
-def pages(record: type[Record], key: str) -> Statement:
+def pages(record: type[Record], key: str, *, owned: bool = False) -> Statement:
     """For each parent the first ones behind the id `after`, `more` of them and one.
 
     Where a parent's page ends is looked up first, so that only its own range of the index is read: a parent
@@ -47,7 +55,9 @@ def pages(record: type[Record], key: str) -> Statement:
         raise AssertionError(key)
     above, below, c = table(link.parent), found.table.alias("below"), found.table.c
     after: BindParameter[str] = bindparam("after")
-    seen = [below.c.deleted_at.is_(None)] if record.hides_deleted else []
+    seen: list[ColumnElement[bool]] = [below.c.deleted_at.is_(None)] if record.hides_deleted else []
+    mine = ownership(record, below) if owned else None
+    seen += [] if mine is None else [mine]
     last = (
         select(below.c.id)
         .where(below.c[key] == above.c.id, below.c.id > after, *seen)
@@ -62,21 +72,23 @@ def pages(record: type[Record], key: str) -> Statement:
         .cte("parent")
         .prefix_with("MATERIALIZED")
     )
+    shown = [*found.seen(), *(found.owned() if owned else [])]
     on = (c[key] == parent.c.id) & (c.id > after) & (c.id <= parent.c.last)
     return Statement(
         f"a page of {record.plural} for each parent",
-        select(*found.columns).join_from(parent, found.table, on).where(*found.seen()).order_by(c[key], c.id),
+        select(*found.columns).join_from(parent, found.table, on).where(*shown).order_by(c[key], c.id),
     )
 
 
 @cache
-def counts(record: type[Record], key: str) -> Statement:
+def counts(record: type[Record], key: str, *, owned: bool = False) -> Statement:
     """How many there are of parents that have any: rows of (parent's id, count)."""
     found = plain(record)
     column = found.table.c[key]
+    shown = [*found.seen(), *(found.owned() if owned else [])]
     return Statement(
         f"how many {record.plural} parents have",
-        select(column, func.count()).where(among(column, "ids"), *found.seen()).group_by(column),
+        select(column, func.count()).where(among(column, "ids"), *shown).group_by(column),
         bounded=False,
     )
 

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import asyncpg
 
 from tradepost.storage.database import Noticed
+from tradepost.storage.lending import Lending
 
 _log = logging.getLogger("tradepost.storage")
 
@@ -32,9 +33,9 @@ _FAILURES = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceErro
 class Notices:
     """What this process says to the others, and what it hears of them."""
 
-    def __init__(self, url: str, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
+    def __init__(self, url: str, lending: Lending) -> None:
         self._url = url
-        self._pool = pool
+        self._lending = lending
         self._name = secrets.token_hex(8)
         self._watching: set[Noticed] = set()
         self._due = False
@@ -85,7 +86,7 @@ class Notices:
 
     async def _notify(self) -> None:
         try:
-            async with self._pool.acquire(timeout=_PATIENCE_SECONDS) as connection:
+            async with self._lending.lent() as connection:
                 await connection.execute(f"NOTIFY {_CHANNEL}, '{self._name}'", timeout=_PATIENCE_SECONDS)
         except _FAILURES as error:
             self._not_before = asyncio.get_running_loop().time() + _SILENCE_SECONDS

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
+    FromClause,
     Select,
     and_,
     bindparam,
@@ -256,9 +257,12 @@ def plain(record: type[Record]) -> Plain:
     return Log(record) if record is Event else Plain(record)
 
 
-def ownership(record: type[Record]) -> ColumnElement[bool] | None:
-    """Which rows belong to the user `owner`, followed along the foreign keys; None if users own none."""
-    made = table(record)
+def ownership(record: type[Record], of: FromClause | None = None) -> ColumnElement[bool] | None:
+    """Which rows belong to the user `owner`, followed along the foreign keys; None if users own none.
+
+    `of` is what stands for the record's table, if something else does.
+    """
+    made = table(record) if of is None else of
     if record.kind == "user":
         return made.c.id == bindparam("owner")
     for key, link in parents(record):

@@ -16,6 +16,7 @@ import asyncpg
 from tradepost.problems import Conflict, Unavailable
 from tradepost.storage import migrations
 from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
+from tradepost.storage.lending import Lending
 from tradepost.storage.notices import Notices
 from tradepost.storage.statement import POSTGRES, Compiled, Statement, compile_statement
 
@@ -50,7 +51,6 @@ class PostgresDatabase:
     def __init__(self, url: str, pool_size: int = 8) -> None:
         self._url = url
         self._pool_size = pool_size
-        self._compiled: dict[Statement, Compiled] = {}
 
     async def start(self) -> None:
         try:
@@ -66,22 +66,21 @@ class PostgresDatabase:
         except (OSError, asyncpg.PostgresError) as error:
             message = f"PostgreSQL cannot be reached: {error}"
             raise Unavailable(message) from error
-        self._notices = Notices(self._url, self._pool)
+        self._lending = Lending(self._pool, _ACQUIRE_SECONDS)
+        self._notices = Notices(self._url, self._lending)
 
     async def stop(self) -> None:
         await self._notices.stop()
+        await self._lending.stop()
         await self._pool.close()
 
     def reading(self) -> "PostgresReading":
-        return PostgresReading(self, self._pool)
+        return PostgresReading(self, self._lending)
 
     async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
         for attempt in range(_TRIES):
             try:
-                async with (
-                    self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection,
-                    connection.transaction(),
-                ):
+                async with self._lending.lent() as connection, connection.transaction():
                     return await work(PostgresWriting(self, connection))
             except _LOST_RACES:
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 (spreads retries)
@@ -101,22 +100,22 @@ class PostgresDatabase:
 
     async def schema_version(self) -> str | None:
         try:
-            async with self._pool.acquire(timeout=_ACQUIRE_SECONDS) as connection:
+            async with self._lending.lent() as connection:
                 return await _schema_version(connection)
         except (*_OUT_OF_REACH, TimeoutError) as error:
             raise _unavailable(error) from error
 
     async def migrate(self) -> None:
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._lending.lent() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
             since = await _schema_version(connection)
             if since != migrations.head():
                 await connection.execute(migrations.script("postgresql", since), timeout=_MIGRATION_SECONDS)
 
     def compiled(self, statement: Statement) -> Compiled:
-        found = self._compiled.get(statement)
+        found = statement.compiled.get(self.name)
         if found is None:
-            found = self._compiled[statement] = compile_statement(statement, POSTGRES)
+            found = statement.compiled[self.name] = compile_statement(statement, POSTGRES)
         return found
 
 

@@ -54,7 +54,6 @@ class SqliteDatabase:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._compiled: dict[Statement, Compiled] = {}
         self._waiting: deque[_Pending] = deque()
         self._groups: asyncio.Task[None] | None = None
         self._scans_here = threading.local()
@@ -136,9 +135,9 @@ class SqliteDatabase:
             connection.close()
 
     def compiled(self, statement: Statement) -> Compiled:
-        found = self._compiled.get(statement)
+        found = statement.compiled.get(self.name)
         if found is None:
-            found = self._compiled[statement] = compile_statement(statement, SQLITE)
+            found = statement.compiled[self.name] = compile_statement(statement, SQLITE)
         return found
 
     async def scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
@@ -178,8 +177,10 @@ class SqliteDatabase:
         try:
             await self._begin()
             while self._waiting and len(group) < _GROUP:
-                group.append(self._waiting.popleft())
-                self._run_one(group[-1])
+                one = self._waiting.popleft()
+                if not one.given_up:
+                    group.append(one)
+                    self._run_one(one)
             changed = any(each.failure is None for each in group)
             await self._on_disk_thread("COMMIT" if changed else "ROLLBACK")
         except apsw.Error as error:
@@ -241,6 +242,11 @@ class _Pending:
         self.result: Any = None
         self.failure: Exception | None = None
 
+    @property
+    def given_up(self) -> bool:
+        """Nobody waits for it any more: it was cancelled before its turn came."""
+        return self._done.done()
+
     def settle(self) -> None:
         if self._done.done():
             return
@@ -264,9 +270,9 @@ def connect(path: str) -> apsw.Connection:
     return connection
 
 
-def _fold(text: Any) -> str | None:
+def _fold(*given: Any) -> str | None:
     """A text without case; on PostgreSQL a migration makes the same."""
-    return None if text is None else text.lower()
+    return None if given[0] is None else str(given[0]).lower()
 
 
 def _schema_version(connection: apsw.Connection) -> str | None:

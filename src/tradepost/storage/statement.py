@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import BindParameter, ColumnElement, bindparam
+from sqlalchemy import BindParameter, ColumnElement, bindparam, null
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine.interfaces import Dialect
@@ -16,21 +16,9 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
+_NARROWED_KEPT = 64
+
 Bind = Callable[[Mapping[str, Any]], tuple[Any, ...]]
-
-
-class Statement:
-    """One SQL statement. `bounded` says that it touches few rows over an index, however large the table."""
-
-    __slots__ = ("bounded", "clause", "purpose")
-
-    def __init__(self, purpose: str, clause: ClauseElement, *, bounded: bool = True) -> None:
-        self.purpose = purpose
-        self.clause = clause
-        self.bounded = bounded
-
-    def __repr__(self) -> str:
-        return f"<Statement: {self.purpose}>"
 
 
 class Compiled(NamedTuple):
@@ -38,6 +26,34 @@ class Compiled(NamedTuple):
 
     sql: str
     bind: Bind
+
+
+class Statement:
+    """One SQL statement. `bounded` says that it touches few rows over an index, however large the table."""
+
+    __slots__ = ("_narrowed", "bounded", "clause", "compiled", "purpose")
+
+    def __init__(self, purpose: str, clause: ClauseElement, *, bounded: bool = True) -> None:
+        self.purpose = purpose
+        self.clause = clause
+        self.bounded = bounded
+        self.compiled: dict[str, Compiled] = {}  # by engine
+        self._narrowed: dict[frozenset[int], Statement] = {}
+
+    def narrowed(self, columns: frozenset[int]) -> "Statement":
+        """The same, with null in place of every column that is not at one of these positions."""
+        found = self._narrowed.get(columns)
+        if found is None:
+            if len(self._narrowed) >= _NARROWED_KEPT:
+                self._narrowed.clear()
+            clause: Any = self.clause
+            kept = [c if i in columns else null() for i, c in enumerate(clause.selected_columns)]
+            chosen = clause.with_only_columns(*kept, maintain_column_froms=True)
+            found = self._narrowed[columns] = Statement(self.purpose, chosen, bounded=self.bounded)
+        return found
+
+    def __repr__(self) -> str:
+        return f"<Statement: {self.purpose}>"
 
 
 class among(ColumnElement[bool]):  # noqa: N801 (reads as SQL does, beside `and_` and `select`)
