@@ -289,7 +289,7 @@ DRIFTS = {
         "CreateUserInput.status",
     ),
     "a filter of another type": ("  ids: [ID!]\n", "  ids: [ID]\n", "ProductFilter"),
-    "a type that is not there": ("): UserConnection!", "): UserPage!", "UserPage"),
+    "a type that is not there": ("): UserConnection\n", "): UserPage\n", "UserPage"),
     "what cannot be parsed": ("type User {", "type User {{", "line 130"),
     "nothing at all": (TEXT, " ", "line 1"),
     "no query": (TEXT, "type User { name: String }", "the file"),

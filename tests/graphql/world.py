@@ -27,7 +27,7 @@ SHAPES = {
     "NOfN": "[{}!]!",
 }
 LEAVES = ("ID", "String", "Int", "Float", "Boolean", "Colour", "Moment", "Code")
-# Each is Attribute, a resolver that answers at once, or one that waits for its loads.
+# What resolvers give that answer at once, and those that wait for their loads; all else are attributes.
 AT_ONCE = {
     "now": ("(n: Int = 1, colour: Colour)", "Thing"),
     "said": ("(colours: [Colour!] = [RED])", "String"),
@@ -111,14 +111,6 @@ class Thing:
         if isinstance(value, Raising):
             raise value.failure
         return value
-
-    @property
-    def same(self) -> "Thing":
-        return self
-
-    @property
-    def box(self) -> "Thing":
-        return self
 
 
 class Box(Thing):

@@ -137,7 +137,7 @@ class Bound:
             if name == camel(resource.record.kind):
                 return _Behind(Resolver(Item(resource).resolve), f"{_ITEM}: {kind}")
             if name == camel(resource.record.plural):
-                return _Behind(Resolver(All(resource).resolve), f"{_PAGE}: {kind}Connection!")
+                return _Behind(Resolver(All(resource).resolve), f"{_PAGE}: {kind}Connection")
         return None
 
     def _of_record(self, resource: Resource, name: str) -> _Behind | None:

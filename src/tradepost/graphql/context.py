@@ -10,7 +10,6 @@ from tradepost.resource import Resource
 from tradepost.storage.database import Reading
 from tradepost.storage.statement import Statement
 
-
 _ID = frozenset([0])
 
 

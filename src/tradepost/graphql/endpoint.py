@@ -81,21 +81,17 @@ class Endpoint:
             return _refusal(refused(internal, request.id), content_type or _JSON, read=False)
 
     async def _let_in(self, request: Request, content_type: bytes) -> Answer:
-        """Answers a request of a caller within their rate; what is refused costs as much as any request."""
-        caller = await self._door.let_in(request, 0)
-        try:
-            if not content_type:
-                message = f"The answer is {_RESPONSE.decode()} or {_JSON.decode()}; accept one of them"
-                raise NotAcceptable(message)
-            asked, body = await _asked(request)
-            prepared = await self._graphql.prepare(asked, caller)
-            kind = prepared.operation.kind
-            if kind != "query":
-                _check_method(request, kind)
-        except (Problem, Refused):
-            await self._door.draw(request, 1)
-            raise
-        await self._door.draw(request, prepared.cost)
+        """Answers a request of a caller within their rate: one for the request, then the rest of its cost."""
+        caller = await self._door.let_in(request)
+        if not content_type:
+            message = f"The answer is {_RESPONSE.decode()} or {_JSON.decode()}; accept one of them"
+            raise NotAcceptable(message)
+        asked, body = await _asked(request)
+        prepared = await self._graphql.prepare(asked, caller)
+        kind = prepared.operation.kind
+        if kind != "query":
+            _check_method(request, kind)
+        await self._door.draw(request, prepared.cost - 1)
         session = Session(caller, request.id)
         if kind == "mutation":
             session.source, session.traceparent = self._base_url or request.base_url, request.traceparent
@@ -174,17 +170,21 @@ def _refusal(why: Refused, content_type: bytes, *, read: bool) -> Answer:
 
 @lru_cache(512)
 def _prefers(accept: bytes, *, html: bool = True) -> bytes:
-    """What the client wants most (RFC 9110, 12.5.1), JSON where it takes all alike; empty if nothing."""
+    """What the client wants most (RFC 9110, 12.5.1); empty if nothing.
+
+    Of what it takes alike that is JSON, unless the newer type is named.
+    """
     offered = [_JSON, _RESPONSE, *([_HTML] if html else [])]
     ranges = []
     for part in accept.lower().split(b","):
         kind, *parameters = (piece.strip() for piece in part.split(b";"))
         ranges.append((kind, _quality(parameters)))
-    best, found = 0.0, b""
+    named = {kind for kind, _ in ranges}
+    best, found = (0.0, False), b""
     for kind in offered:
-        quality = _quality_of(kind, ranges)
-        if quality > best:
-            best, found = quality, kind
+        wanted = (_quality_of(kind, ranges), kind == _RESPONSE and kind in named)
+        if wanted[0] and wanted > best:
+            best, found = wanted, kind
     return found
 
 

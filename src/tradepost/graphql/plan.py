@@ -83,7 +83,7 @@ class Selection:
 
 @dataclass(eq=False, slots=True)
 class Plan:
-    """The selection on a root type, how many fields have a place, and where rows of each type are looked at."""
+    """The selection on a root type, how many fields have a place, and where rows of each type are read."""
 
     selection: Selection
     size: int

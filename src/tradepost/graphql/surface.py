@@ -246,6 +246,9 @@ class GraphQL:
         variants = None
         if self._compiled or session.once is not None:
             variants = prepared.form.variants(prepared.variables)
+        if variants is None and session.once is not None:
+            message = "The mutation cannot be kept under an Idempotency-Key; send it without one"
+            raise refusal(BAD_USER_INPUT, message)
         if variants is None:
             return await self._interpreted_changes(prepared, session)
         data: dict[str, Any] = {}

@@ -34,15 +34,18 @@ class Door:
         return found if isinstance(found, Caller) else await found
 
     async def draw(self, request: Request, cost: float) -> None:
-        """Draws from the request's bucket; raises `RateLimited` and draws nothing if it holds less."""
-        drawn = self._limits.take(request.bucket, cost)
+        """Draws from the request's bucket; raises `RateLimited` and draws nothing if it holds less.
+
+        What costs more than a whole bucket costs that.
+        """
+        drawn = self._limits.take(request.bucket, min(cost, self._limits.limit.requests))
         request.verdict = verdict = drawn if isinstance(drawn, Verdict) else await drawn
         if not verdict.allowed:
             raise self._limited(verdict)
 
     async def draw_for(self, bucket: str, cost: float) -> None:
         """The same for what is no request of its own."""
-        drawn = self._limits.take(bucket, cost)
+        drawn = self._limits.take(bucket, min(cost, self._limits.limit.requests))
         verdict = drawn if isinstance(drawn, Verdict) else await drawn
         if not verdict.allowed:
             raise self._limited(verdict)

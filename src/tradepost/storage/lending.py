@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import asyncpg
+
 
 class Lending:
     """Lends the connections of a pool; a use that waits longer than `seconds` for one is a `TimeoutError`."""
@@ -63,7 +65,7 @@ class Lending:
         """A connection that is at hand and was not lost while it lay there; else None."""
         while self._idle:
             connection = self._idle.pop()
-            if not connection.is_closed():
+            if _is_open(connection):
                 return connection
             self._return(connection)
         return None
@@ -76,7 +78,7 @@ class Lending:
             self._waiting -= 1
 
     def _put(self, connection: Any, *, sound: bool) -> None:
-        if sound and not self._waiting and not connection.is_closed():
+        if sound and not self._waiting and _is_open(connection):
             self._idle.append(connection)
         else:
             self._return(connection)
@@ -85,3 +87,10 @@ class Lending:
         task = asyncio.get_running_loop().create_task(self._pool.release(connection))
         self._returning.add(task)
         task.add_done_callback(self._returning.discard)
+
+
+def _is_open(connection: Any) -> bool:
+    try:
+        return not connection.is_closed()
+    except asyncpg.InterfaceError:  # the pool was told first
+        return False

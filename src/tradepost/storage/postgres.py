@@ -33,6 +33,7 @@ _OUT_OF_REACH = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.CannotConnectNowError,
+    asyncpg.InternalClientError,  # of a connection that was lost a moment ago
 )
 
 
