@@ -136,7 +136,7 @@ def test_pages_refer_to_nothing_outside(service: Service) -> None:
             where, _, anchor = link.partition("#")
             assert where == "" or link.startswith("http://shop.example/"), (path, link)
             if where:
-                assert service.get(urlsplit(link).path, key=None).status == 200, (path, link)
+                assert service.get(urlsplit(link).path, key=None, accept=BROWSER).status == 200, (path, link)
             else:
                 assert seen.anchors.count(anchor) == 1, (path, link)
         assert len(set(seen.anchors)) == len(seen.anchors)
@@ -182,7 +182,7 @@ def test_whoever_would_rather_have_json_gets_it(service: Service) -> None:
             )
     places = service.get("/", accept="application/json").json
     for address in (value for value in places.values() if str(value).startswith("http")):
-        assert service.get(urlsplit(address).path, key=None).status == 200
+        assert service.get(urlsplit(address).path, key=None, accept=BROWSER).status == 200
 
 
 # --- the documentation ---

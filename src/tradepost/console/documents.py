@@ -205,6 +205,8 @@ class Documents:
         return [
             ("docs", f"{HERE}/docs", "How to use it: first steps, rules, every operation."),
             ("openapi", f"{HERE}/{newest}/openapi.json", "The same for programs, in OpenAPI 3.1."),
+            ("graphql", f"{HERE}/graphql", "GraphQL; outside production a browser gets a page to try it in."),
+            ("graphqlSchema", f"{HERE}/graphql/schema", "Its schema."),
             ("versions", f"{HERE}/versions", "The versions of the API, and where each is in its life."),
             ("eventTypes", f"{HERE}/event-types", "What is announced, with the JSON Schemas."),
             ("problems", f"{HERE}/problems", "What can go wrong, and what to do then."),
