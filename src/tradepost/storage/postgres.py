@@ -67,7 +67,7 @@ class PostgresDatabase:
         except (OSError, asyncpg.PostgresError) as error:
             message = f"PostgreSQL cannot be reached: {error}"
             raise Unavailable(message) from error
-        self._lending = Lending(self._pool, _ACQUIRE_SECONDS)
+        self._lending = Lending(self._pool, self._pool_size, _ACQUIRE_SECONDS)
         self._notices = Notices(self._url, self._lending)
 
     async def stop(self) -> None:
