@@ -55,7 +55,7 @@ def migration(engine: str, record: type[Record] = Review) -> list[str]:
 SCHEMA = (
     schema_text()
     + """
-extend type Query { review(id: ID!): Review reviews(first: Int, after: String): ReviewConnection! }
+extend type Query { review(id: ID!): Review reviews(first: Int, after: String): ReviewConnection }
 extend type Mutation {
   createReview(input: CreateReviewInput!): Review!
   updateReview(id: ID!, input: UpdateReviewInput!, ifMatch: String): Review!
@@ -204,7 +204,7 @@ class Wish(Dated, kw_only=True):
 WISHES = (
     schema_text()
     + """
-extend type Query { wish(id: ID!): Wish wishes(first: Int, after: String): WishConnection! }
+extend type Query { wish(id: ID!): Wish wishes(first: Int, after: String): WishConnection }
 extend type Product { wishes(first: Int, after: String): WishConnection! }
 type Wish { id: ID! user: User product: Product }
 type WishConnection { edges: [WishEdge!]! nodes: [Wish!]! pageInfo: PageInfo! totalCount: Int! }
