@@ -1,1 +1,1 @@
-"""The GraphQL surface. Its place in the house; the schema, the executor and the socket live here."""
+"""The GraphQL surface: the schema bound to the house, its execution, and its ways in: HTTP and sockets."""
