@@ -37,7 +37,7 @@ SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
     # Many pools side by side: each test of the whole service brings its own.
-    "max_connections": "200",
+    "max_connections": "500",  # every service under test keeps a pool
     # Nothing has to outlive a power cut. Killing the server loses nothing all the same: what it has
     # written is with the kernel. Commits keep their order (synchronous_commit stays on).
     "fsync": "off",
