@@ -10,6 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 import psutil
@@ -99,7 +100,7 @@ def workers(process: Process, count: int) -> Iterator[list[Worker]]:
     """All the workers of a process."""
     with ExitStack() as life:
         yield [
-            Worker(process, a_socket(process, one, life), requests(other, life))
+            Worker(process, a_socket(process, one, life), requests(process, other, life))
             for one, other in connections(process, count, life)
         ]
 
@@ -114,10 +115,12 @@ def a_socket(process: Process, connected: socket.socket, life: ExitStack) -> Cli
     return client
 
 
-def requests(connected: socket.socket, life: ExitStack) -> http.client.HTTPConnection:
+def requests(process: Process, connected: socket.socket, life: ExitStack) -> http.client.HTTPConnection:
+    """A connection that was used: one on which nothing is asked is closed as too slow before the others are there."""
     connection = http.client.HTTPConnection("127.0.0.1")
     connection.sock = connected
     life.callback(connection.close)
+    assert process.call_on(connection, "GET", "/v1/users?limit=1")[0] == HTTPStatus.OK
     return connection
 
 
