@@ -12,7 +12,20 @@ from contextlib import contextmanager
 from http.client import HTTPException
 from pathlib import Path
 
-from benchmarks import bench_executor, bench_graphql_http, bench_growth, bench_subscribers, cores, table
+from benchmarks import (
+    bench_deliveries,
+    bench_delivery_backlog,
+    bench_delivery_latency,
+    bench_executor,
+    bench_graphql_http,
+    bench_growth,
+    bench_subscribers,
+    cores,
+    table,
+)
+from benchmarks.bench_deliveries import DELIVERIES
+from benchmarks.bench_delivery_backlog import BACKLOG
+from benchmarks.bench_delivery_latency import LATENCY
 from benchmarks.bench_executor import EXECUTOR
 from benchmarks.bench_graphql_http import Question
 from benchmarks.bench_item import ITEM
@@ -29,6 +42,7 @@ from benchmarks.servers import ROOT
 COMPARISONS = (ITEM, PAGE, ORDER, PLACE)
 GROWTH = "growth"
 SUBSCRIBERS = "subscribers"
+DELIVERING = (DELIVERIES, LATENCY, BACKLOG)
 
 
 class Options(argparse.Namespace):
@@ -74,7 +88,8 @@ def _ask_on(engine: Engine, options: Options, failures: Failures) -> None:
     graphql = [each for each in bench_graphql_http.QUESTIONS if _is_asked(each, engine, options)]
     growing = GROWTH in options.questions and engine is (options.engine or Engine.SQLITE)
     subscribing = SUBSCRIBERS in options.questions
-    if not comparisons and not graphql and not growing and not subscribing:
+    delivering = [name for name in DELIVERING if name in options.questions]
+    if not comparisons and not graphql and not growing and not subscribing and not delivering:
         return
     if why := unavailable(engine):
         _say(f"\n{engine} skipped: {why}")
@@ -86,6 +101,8 @@ def _ask_on(engine: Engine, options: Options, failures: Failures) -> None:
             _ask_graphql(graphql, engine, options, failures, folder)
         if subscribing:
             _subscribe(engine, options, failures, folder)
+        for name in delivering:
+            _deliver(name, engine, options, failures, folder)
         if growing:
             _grow(engine, options, failures, folder)
 
@@ -121,6 +138,22 @@ def _subscribe(engine: Engine, options: Options, failures: Failures, folder: Pat
         _say("", *bench_subscribers.lines(engine, cost))
 
 
+def _deliver(name: str, engine: Engine, options: Options, failures: Failures, folder: Path) -> None:
+    before = cores.load_average()
+    with failures.noted(f"{name} ({engine})"):
+        if name == DELIVERIES:
+            throughput = bench_deliveries.measure(engine, folder, options.rounds)
+            _say("", *bench_deliveries.lines(engine, throughput))
+        elif name == LATENCY:
+            latency = bench_delivery_latency.measure(engine, folder, options.rounds)
+            _say("", *bench_delivery_latency.lines(engine, latency))
+        else:
+            size = bench_delivery_backlog.FULL_SIZE if options.full else bench_delivery_backlog.SIZE
+            scenes = bench_delivery_backlog.measure(engine, folder, size, options.rounds)
+            _say("", *bench_delivery_backlog.lines(engine, scenes))
+        _say(f"  load average {before:.1f} before, {cores.load_average():.1f} after")
+
+
 def _grow(engine: Engine, options: Options, failures: Failures, folder: Path) -> None:
     sizes = bench_growth.FULL_SIZES if options.full else bench_growth.SIZES
     with failures.noted(f"{GROWTH} ({engine})"):
@@ -139,7 +172,7 @@ def _folder() -> Iterator[Path]:
 
 def _options() -> Options:
     compared = (each.name for each in (*COMPARISONS, *bench_graphql_http.QUESTIONS))
-    names = [EXECUTOR, *compared, SUBSCRIBERS, GROWTH]
+    names = [EXECUTOR, *compared, SUBSCRIBERS, *DELIVERING, GROWTH]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "questions", nargs="*", metavar="question", help=f"of {', '.join(names)}; all unless told"
@@ -149,7 +182,7 @@ def _options() -> Options:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--engine", type=Engine, choices=list(Engine), help="the one to measure on")
-    parser.add_argument("--full", action="store_true", help="growth with 5 million orders too")
+    parser.add_argument("--full", action="store_true", help="5 million orders and a backlog of 1 million too")
     options = parser.parse_args(namespace=Options())
     if unknown := set(options.questions) - set(names):
         parser.error(f"no such question: {', '.join(sorted(unknown))}")

@@ -34,6 +34,11 @@ def resident_bytes(pid: int) -> int:
     return int(sum(_over_tree(pid, lambda process: process.memory_info().rss)))
 
 
+def load_average() -> float:
+    """Processes that ran or wanted to in the last minute; more than a measurement brings disturb it."""
+    return psutil.getloadavg()[0]
+
+
 def tree(pid: int) -> list[psutil.Process]:
     try:
         root = psutil.Process(pid)

@@ -50,6 +50,12 @@ def analyze(engine: Engine, url: str) -> None:
         asyncio.run(_run_on_postgres("ANALYZE", url))
 
 
+def vacuum(engine: Engine, url: str) -> None:
+    """What autovacuum does within a minute, unless it is off; at rest, so that statistics show no rush."""
+    if engine is Engine.POSTGRES:
+        asyncio.run(_run_on_postgres("VACUUM ANALYZE", url))
+
+
 def _postgres_url() -> str:
     return os.environ.get("TRADEPOST_BENCH_POSTGRES_URL", "postgresql://postgres@127.0.0.1:5432/postgres")
 

@@ -49,15 +49,25 @@ def environment(changes: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def serving(command: Sequence[str], settings: Mapping[str, str], probe: Probe, log: Path) -> Iterator[Server]:
-    """The server is there when the probe is answered with 2xx; its output goes to `log`."""
+def serving(
+    command: Sequence[str],
+    settings: Mapping[str, str],
+    probe: Probe,
+    log: Path,
+    core: int | None = cores.SERVER_CORE,
+) -> Iterator[Server]:
+    """The server is there when the probe is answered with 2xx; its output goes to `log`.
+
+    `core` is the one it is kept on; with None it runs wherever there is room.
+    """
     with log.open("wb") as output:
         began = time.perf_counter()
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment(settings), stdout=output, stderr=subprocess.STDOUT
         )
         try:
-            cores.pin(process.pid, cores.SERVER_CORE)
+            if core is not None:
+                cores.pin(process.pid, core)
             _wait_for_answer(process, probe, log)
             yield Server(process.pid, probe.port, time.perf_counter() - began)
         finally:

@@ -18,6 +18,7 @@ from benchmarks.servers import ROOT, Probe, Server, environment, free_port, serv
 from benchmarks.shop import Shop, look_around
 
 _FIRST = Request("GET", "/v1/products?limit=1")
+_ALIVE = Request("GET", "/livez")
 _FIRST_GRAPHQL = Request("POST", "/graphql", b'{"query": "{ __typename }"}')
 _PEER_DATABASE = "PEER_DATABASE_URL"
 
@@ -36,6 +37,8 @@ class Size:
 @dataclass(frozen=True)
 class Service:
     """A command with tradepost's subcommands: `demo` fills, `keys create` prints a key, `serve` serves.
+
+    tradepost alone has `worker`, too.
 
     `first`: what it has to answer before it counts as started.
     """
@@ -59,6 +62,14 @@ class Service:
         command = [*self.command, "serve", "--port", str(port)]
         with serving(command, self._settings(database), Probe(port, self.first, key), log) as server:
             yield server
+
+    @contextmanager
+    def work(self, database: str, log: Path, core: int | None) -> Iterator[Server]:
+        """A process that delivers and serves nothing but its figures, on this core or on any."""
+        port = free_port()
+        command = [*self.command, "worker", "--metrics-port", str(port)]
+        with serving(command, self._settings(database), Probe(port, _ALIVE, ""), log, core) as worker:
+            yield worker
 
     def run(self, database: str, *arguments: str) -> str:
         """What a subcommand prints; RuntimeError with its last words if it fails."""

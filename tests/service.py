@@ -23,6 +23,8 @@ from tradepost.storage.statement import Statement
 
 T = TypeVar("T")
 
+ENCRYPTION_KEY = "c2hvcCBzaG9wIHNob3Agc2hvcCBzaG9wIHNob3Agc2g="
+
 
 class Reply(NamedTuple):
     """What came back: header names in lower case, `lines` with every line of each."""
@@ -45,7 +47,9 @@ class Service:
             name: value for name, value in options.items() if name in settings.Settings.__dataclass_fields__
         }
         assembly = {name: value for name, value in options.items() if name not in given}
-        found = settings.load({}, **{"database_url": database_url, "rate_limit": "100000/second", **given})
+        usual = {"rate_limit": "100000/second", "deliveries": "0", "encryption_key": ENCRYPTION_KEY}
+        found = settings.load({}, **{"database_url": database_url, **usual, **given})
+        self.settings = found
         self.engine = database_url.partition(":")[0]
         self.database_url = database_url
         self.lines: list[bytes] = []
@@ -54,13 +58,20 @@ class Service:
         self._thread.start()
         self.app: Application = assemble(found, **assembly)
         self.app.log._write = self.lines.append
-        self.run(self.app.startup())
+        try:
+            self.run(self.app.startup())
+        except BaseException:
+            self._end()
+            raise
         for sql in migration:
             self.run(self._execute(text(sql)))
         self.key = self.new_key("admin")
 
     def stop(self) -> None:
         self.run(self.app.shutdown())
+        self._end()
+
+    def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

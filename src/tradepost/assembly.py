@@ -1,20 +1,24 @@
 """The assembly: settings become a database, surfaces and workers. The only place that chooses."""
 
 import asyncio
-import contextlib
 import gc
 import logging
+from pathlib import Path
 from urllib.parse import unquote
 
 from tradepost import catalogue, logs, settings
 from tradepost.access.api_keys import Doorkeeper
 from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
+from tradepost.access.sealing import Sealer
+from tradepost.actions.change import Means
 from tradepost.asgi import Application, Page
 from tradepost.clock import Clock
 from tradepost.console import playground
 from tradepost.console.documents import Documents
 from tradepost.console.graphql_schema import schema_document
 from tradepost.domain.order import Order
+from tradepost.egress.client import Client
+from tradepost.egress.targets import Targets
 from tradepost.events.feed import Feed
 from tradepost.events.outbox import Emitter
 from tradepost.graphql.binding import Bound, schema_text
@@ -36,10 +40,20 @@ from tradepost.rest.surface import Rest
 from tradepost.settings import BadSetting, Settings
 from tradepost.storage.database import Database
 from tradepost.storage.migrations import head
+from tradepost.storage.statements import webhook_secrets
 from tradepost.versions.changes import VERSIONS, Version
 from tradepost.versions.lifecycle import Dates, Lifecycle
+from tradepost.webhooks.claims import Claims
+from tradepost.webhooks.conclusions import Conclusions
+from tradepost.webhooks.schedule import Schedule
+from tradepost.webhooks.upkeep import Upkeep
+from tradepost.webhooks.worker import Worker
 
 _log = logging.getLogger("tradepost")
+
+_DAY_MS = 24 * 3600 * 1000
+_LEASE_MS = 20_000
+_LEASE_MARGIN_SECONDS = 10.0  # beside the two requests that an attempt may take
 
 
 def application() -> Application:
@@ -72,7 +86,19 @@ async def migrate(found: Settings) -> None:
 
 def performer(found: Settings, store: Database, clock: Clock, resources: tuple[Resource, ...]) -> Performer:
     """What calls are performed with."""
-    return Performer(store, clock, Emitter(found.event_prefix, catalogue.event_types(resources)))
+    emitter = Emitter(found.event_prefix, catalogue.event_types(resources))
+    targets = Targets(allow_private=found.webhook_allow_private)
+    return Performer(store, clock, Means(emitter, sealer(found), targets))
+
+
+def sealer(found: Settings) -> Sealer:
+    """What keeps secrets sealed: with the keys of the settings, else with one in a file."""
+    embedded = found.database_url.startswith("sqlite:///")
+    file = unquote(found.database_url.removeprefix("sqlite:///")) if embedded else "tradepost"
+    if found.env == "production" and not embedded and not found.encryption_key:
+        message = "TRADEPOST_ENCRYPTION_KEY has to be set in production: `openssl rand -base64 32` makes one"
+        raise BadSetting(message)
+    return Sealer(found.encryption_key, Path(f"{file}.key"))
 
 
 def assemble(
@@ -97,13 +123,21 @@ def assemble(
     graphql = _graphql(found, Bound(schema or schema_text(), resources), perform, feed)
     sockets = Sockets(Operations(graphql, door, found.base_url), metrics, found.graphql_max_sockets)
     housekeeping = Housekeeping(store, clock, metrics, found.retention_days)
+    deliveries = Deliveries(found, perform, metrics) if found.deliveries else None
     log = logs.RequestLog(found.log[0])
     background: list[asyncio.Task[None]] = []
 
     async def startup() -> None:
         await store.start()
-        await check_schema(store)
+        try:
+            await check_schema(store)
+            await check_secrets(found, perform)
+        except BaseException:
+            await store.stop()
+            raise
         background.append(asyncio.create_task(housekeeping.run()))
+        if deliveries:
+            deliveries.start()
         # What is alive now lives as long as the process; the collector need not look at it again.
         gc.collect()
         gc.freeze()
@@ -111,11 +145,13 @@ def assemble(
     async def shutdown() -> None:
         for task in background:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*background, return_exceptions=True)
+        if deliveries:
+            await deliveries.stop()
         await feed.stop()
         await graphql.finish()
         await doorkeeper.finish()
+        await perform.means.targets.close()
         await store.stop()
         log.flush()
 
@@ -134,6 +170,38 @@ def assemble(
         startup=startup,
         shutdown=shutdown,
     )
+
+
+class Deliveries:
+    """The delivery of webhooks in one process: a worker and the upkeep, from start to stop."""
+
+    def __init__(self, found: Settings, perform: Performer, metrics: Metrics) -> None:
+        means, figures = perform.means, metrics.deliveries
+        lease_ms = max(_LEASE_MS, round(1000 * (2 * found.webhook_timeout + _LEASE_MARGIN_SECONDS)))
+        disable_ms = round(found.webhook_disable_days * _DAY_MS)
+        self.client = Client(means.targets, seconds=found.webhook_timeout)
+        self.worker = Worker(
+            perform.database,
+            perform.clock,
+            self.client,
+            Claims(means.emitter, means.sealer, lease_ms),
+            Conclusions(Schedule(found.webhook_schedule), disable_ms, figures),
+            figures,
+        )
+        self.upkeep = Upkeep(perform, figures)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Begins to deliver, on the running loop."""
+        self._tasks = [asyncio.create_task(each.run()) for each in (self.upkeep, self.worker)]
+
+    async def stop(self) -> None:
+        """Claims nothing more; waits for what is out and writes it down."""
+        for task in self._tasks[:1]:
+            task.cancel()
+        await self.worker.stop()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.client.close()
 
 
 def _graphql(found: Settings, bound: Bound, perform: Performer, feed: Feed) -> GraphQL:
@@ -187,6 +255,13 @@ async def check_schema(store: Database) -> None:
     if found > known:
         message = f"The database is at schema {found}, newer than {known}: update this tradepost"
         raise Unavailable(message)
+
+
+async def check_secrets(found: Settings, perform: Performer) -> None:
+    """Raises `Unavailable` if the webhook secrets in the database were sealed with another key than ours."""
+    kept = [sealed for (sealed,) in await perform.database.reading().rows(webhook_secrets.SEALED)]
+    if kept or found.database_url.startswith("sqlite:///"):
+        perform.means.sealer.check(kept)
 
 
 def _limits(found: Settings) -> RateLimits:

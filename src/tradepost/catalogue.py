@@ -6,6 +6,10 @@ from tradepost.actions.line_items import LineItems
 from tradepost.actions.orders import Orders
 from tradepost.actions.plain import Plain
 from tradepost.actions.users import Users
+from tradepost.actions.webhook_deliveries import WebhookDeliveries
+from tradepost.actions.webhook_endpoints import WebhookEndpoints
+from tradepost.actions.webhook_redeliveries import WebhookRedeliveries
+from tradepost.actions.webhook_secrets import WebhookSecrets
 from tradepost.domain.address import Address
 from tradepost.domain.api_key import ApiKey
 from tradepost.domain.event import Event
@@ -13,6 +17,10 @@ from tradepost.domain.line_item import LineItem
 from tradepost.domain.order import Order
 from tradepost.domain.product import Product
 from tradepost.domain.user import User
+from tradepost.domain.webhook_delivery import WebhookDelivery
+from tradepost.domain.webhook_endpoint import WebhookEndpoint
+from tradepost.domain.webhook_redelivery import WebhookRedelivery
+from tradepost.domain.webhook_secret import WebhookSecret
 from tradepost.events.event_type import PING, EventType
 from tradepost.resource import READ, Resource
 
@@ -23,6 +31,26 @@ RESOURCES: tuple[Resource, ...] = (
     Resource(Order, Orders(), "orders", user_keys="own"),
     Resource(LineItem, LineItems(), "orders", user_keys="own", under="order_id"),
     Resource(Event, None, "events:read", methods=READ, revisable=False),
+    Resource(WebhookEndpoint, WebhookEndpoints(), "webhooks"),
+    Resource(
+        WebhookSecret,
+        WebhookSecrets(),
+        "webhooks",
+        methods=("GET", "POST", "DELETE"),
+        under="endpoint_id",
+        called=("secret", "secrets"),
+        top=False,
+        revisable=False,
+    ),
+    Resource(
+        WebhookDelivery,
+        WebhookDeliveries(),
+        "webhooks",
+        methods=("GET", "POST"),
+        revisable=False,
+        instead=("from_", WebhookRedelivery),
+    ),
+    Resource(WebhookRedelivery, WebhookRedeliveries(), "webhooks", methods=("GET", "POST"), revisable=False),
     Resource(ApiKey, ApiKeys(), "keys:write", methods=("GET", "POST", "DELETE"), revisable=False),
 )
 

@@ -7,6 +7,7 @@ import re
 import time
 from datetime import UTC, datetime
 from email.utils import formatdate
+from functools import lru_cache
 
 _RFC3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
@@ -25,7 +26,13 @@ class Clock:
 
 def instant(ms: int) -> str:
     """`1763712930123` → `2025-11-21T08:15:30.123Z`."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ms % 1000:03}Z"
+    return f"{_second(ms // 1000)}.{ms % 1000:03}Z"
+
+
+@lru_cache(256)
+def _second(seconds: int) -> str:
+    """The part of an instant that many share."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def parse_instant(text: str) -> int:

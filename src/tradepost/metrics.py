@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: requests by route and status, with their durations; the sockets that are open.
+"""Metrics for Prometheus: requests by route and status, with their durations; open sockets; deliveries.
 
 Counting is two dict look-ups; the exposition format is the library's. Where several workers serve one port,
 each leaves its figures in a file and whoever is asked adds them up.
@@ -19,21 +19,65 @@ Key = tuple[str, str, int]  # method, route, status
 Figures = dict[Key, list[float]]  # a count for each bucket and beyond, then the sum of seconds
 
 
+def _none() -> list[float]:
+    return [0.0] * (len(BUCKETS) + 2)
+
+
+class DeliveryFigures(msgspec.Struct):
+    """What became of webhook deliveries in a process, and what waits in the database as it saw it last."""
+
+    attempts: dict[str, int] = msgspec.field(default_factory=dict)  # by outcome
+    took: list[float] = msgspec.field(default_factory=_none)
+    lag: list[float] = msgspec.field(default_factory=_none)
+    expired: int = 0
+    abandoned: int = 0
+    pending: int = 0
+    oldest_due: int | None = None  # ms
+    measured: int = 0  # ms
+
+    def attempted(self, status: int | None, ms: int) -> None:
+        """Counts a request that was answered with `status`, or with nothing."""
+        outcome = "unanswered" if status is None else f"{status // 100}xx"
+        self.attempts[outcome] = self.attempts.get(outcome, 0) + 1
+        _count(self.took, ms / 1000)
+
+    def late(self, ms: int) -> None:
+        """Counts how long after it was due an attempt began."""
+        _count(self.lag, ms / 1000)
+
+    def waits(self, pending: int, oldest_due: int | None, now: int) -> None:
+        """Notes how much waits, and when the first of it is or was due."""
+        self.pending, self.oldest_due, self.measured = pending, oldest_due, now
+
+    def add(self, other: "DeliveryFigures") -> None:
+        """Adds those of another process; what waits is the same for all, known best to who looked last."""
+        for outcome, count in other.attempts.items():
+            self.attempts[outcome] = self.attempts.get(outcome, 0) + count
+        self.took = [a + b for a, b in zip(self.took, other.took, strict=True)]
+        self.lag = [a + b for a, b in zip(self.lag, other.lag, strict=True)]
+        self.expired += other.expired
+        self.abandoned += other.abandoned
+        if other.measured > self.measured:
+            self.waits(other.pending, other.oldest_due, other.measured)
+
+
 class _Shared(msgspec.Struct):
     """What a process leaves for the others."""
 
     figures: list[tuple[Key, list[float]]]
     sockets: int
+    deliveries: DeliveryFigures
 
 
 class Metrics:
     """The figures of this process, and with `directory` of all that share it.
 
-    `sockets` is how many are open; whoever opens and closes them counts.
+    `sockets` is how many are open; whoever opens and closes them counts. `deliveries` is counted by workers.
     """
 
     def __init__(self, directory: str | None = None) -> None:
         self.sockets = 0
+        self.deliveries = DeliveryFigures()
         self._figures: Figures = {}
         self._directory = Path(directory) if directory else None
 
@@ -42,16 +86,16 @@ class Metrics:
         key = (method, route, status)
         figures = self._figures.get(key)
         if figures is None:
-            figures = self._figures[key] = [0.0] * (len(BUCKETS) + 2)
-        figures[bisect_left(BUCKETS, seconds)] += 1
-        figures[-1] += seconds
+            figures = self._figures[key] = _none()
+        _count(figures, seconds)
 
     def share(self) -> None:
         """Leaves this process's figures for the others."""
         if self._directory is not None:
             target = self._directory / f"{os.getpid()}.json"
             scratch = target.with_suffix(".new")
-            scratch.write_bytes(msgspec.json.encode(_Shared(list(self._figures.items()), self.sockets)))
+            shared = _Shared(list(self._figures.items()), self.sockets, self.deliveries)
+            scratch.write_bytes(msgspec.json.encode(shared))
             scratch.replace(target)
 
     def exposition(self) -> bytes:
@@ -60,27 +104,30 @@ class Metrics:
         registry.register(_Collected(*self._all()))
         return generate_latest(registry)
 
-    def _all(self) -> tuple[Figures, int]:
+    def _all(self) -> tuple[Figures, int, DeliveryFigures]:
         if self._directory is None:
-            return self._figures, self.sockets
+            return self._figures, self.sockets, self.deliveries
         self.share()
         found: Figures = {}
         sockets = 0
+        deliveries = DeliveryFigures()
         for path in self._directory.glob("*.json"):
             shared = msgspec.json.decode(path.read_bytes(), type=_Shared)
             sockets += shared.sockets if _is_running(int(path.stem)) else 0
+            deliveries.add(shared.deliveries)
             for key, figures in shared.figures:
                 known = found.setdefault(key, [0.0] * len(figures))
                 found[key] = [a + b for a, b in zip(known, figures, strict=True)]
-        return found, sockets
+        return found, sockets, deliveries
 
 
 class _Collected:
     """The figures as the library's families."""
 
-    def __init__(self, figures: Figures, sockets: int) -> None:
+    def __init__(self, figures: Figures, sockets: int, deliveries: DeliveryFigures) -> None:
         self._figures = figures
         self._sockets = sockets
+        self._deliveries = deliveries
 
     def collect(self) -> Iterator[Metric]:
         labels = ["method", "route", "status"]
@@ -103,6 +150,52 @@ class _Collected:
         resident = GaugeMetricFamily("tradepost_resident_bytes", "Memory of this process.")
         resident.add_metric([], _resident_bytes())
         yield resident
+        yield from self._webhooks()
+
+    def _webhooks(self) -> Iterator[Metric]:
+        known = self._deliveries
+        requests = CounterMetricFamily(
+            "tradepost_webhook_attempts", "Requests to receivers, by outcome.", labels=["outcome"]
+        )
+        for outcome, count in sorted(known.attempts.items()):
+            requests.add_metric([outcome], count)
+        yield requests
+        for name, text, figures in (
+            ("tradepost_webhook_attempt_seconds", "Time until a receiver had answered.", known.took),
+            (
+                "tradepost_webhook_lag_seconds",
+                "Time from when an attempt was due to its beginning.",
+                known.lag,
+            ),
+        ):
+            histogram = HistogramMetricFamily(name, text)
+            histogram.add_metric([], _cumulative(figures), figures[-1])
+            yield histogram
+        for name, text, total in (
+            ("tradepost_webhook_leases_expired", "Claims whose worker did not come back.", known.expired),
+            ("tradepost_webhook_abandoned", "Deliveries whose last retry failed.", known.abandoned),
+        ):
+            counter = CounterMetricFamily(name, text)
+            counter.add_metric([], total)
+            yield counter
+        yield from self._waiting()
+
+    def _waiting(self) -> Iterator[Metric]:
+        known = self._deliveries
+        pending = GaugeMetricFamily("tradepost_webhook_pending", "Deliveries that are not over.")
+        pending.add_metric([], known.pending)
+        yield pending
+        oldest = GaugeMetricFamily(
+            "tradepost_webhook_oldest_due_seconds", "How long the first pending delivery has been due."
+        )
+        waited = 0 if known.oldest_due is None else max(0, known.measured - known.oldest_due)
+        oldest.add_metric([], waited / 1000)
+        yield oldest
+
+
+def _count(figures: list[float], seconds: float) -> None:
+    figures[bisect_left(BUCKETS, seconds)] += 1
+    figures[-1] += seconds
 
 
 def _cumulative(figures: list[float]) -> list[tuple[str, float]]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer, Once
-from tradepost.actions.change import Change
+from tradepost.actions.change import Change, Means
 from tradepost.actions.plain import column_of
 from tradepost.clock import Clock
 from tradepost.domain.ids import Ids
@@ -38,8 +38,12 @@ class Performer:
 
     database: Database
     clock: Clock
-    emitter: Emitter
+    means: Means
     ids: Ids = field(default_factory=Ids)
+
+    @property
+    def emitter(self) -> Emitter:
+        return self.means.emitter
 
     async def perform(
         self,
@@ -60,11 +64,12 @@ class Performer:
             kept = await once.claim(tx) if once else None
             if kept is not None:
                 return Performed(kept, True, tx.statements, tx.nanoseconds)
-            change = Change(tx, caller, self.clock.now(), self.ids)
+            change = Change(tx, caller, self.clock.now(), self.ids, self.means, source)
             answer = await action(change)
             if change.happened:
-                await outbox.append(tx, self.emitter, change.happened, source, change.now, traceparent)
-                announced = True
+                log = outbox.Log(self.emitter, source, change.now, traceparent, change.new_id)
+                await log.append(tx, change.happened)
+            announced = bool(change.happened) or change.queued
             if once:
                 await once.keep(tx, answer)
             return Performed(answer, False, tx.statements, tx.nanoseconds)

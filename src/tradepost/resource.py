@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol
 
-from tradepost.actions.change import Change, Rows
+from tradepost.actions.change import Change, Means, Rows
 from tradepost.actions.plain import Refusals
 from tradepost.domain.input import Values
 from tradepost.domain.record import BelongsTo, Record, member
@@ -32,6 +32,12 @@ class Actions(Protocol):
     def reveals(self) -> Mapping[str, str]:
         """Secrets that stand beside the record in the answer that made it, and what each is."""
 
+    async def prepare(self, means: Means, body: bytes, names: Mapping[str, str]) -> None:
+        """Looks at what may take long, before there is a transaction; raises nothing.
+
+        `body` is not judged yet; `names` are what it calls the members.
+        """
+
     async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
         """What of `values` breaks a rule, as far as they could be read; `current` is what they replace."""
 
@@ -50,8 +56,9 @@ class Resource:
     """A record with its address, its methods and who may use them.
 
     `scope` gives the pair `<scope>:read`, `<scope>:write`, unless one scope is for both. `under` is the
-    foreign key of the parent below whose address it (also) lives. A key that acts for a user meets what is
-    its `own`, may `read` all, or has no business there (`none`).
+    foreign key of the parent below whose address it (also) lives, and `called` what it is called there if
+    not as its record is. A key that acts for a user meets what is its `own`, may `read` all, or has no
+    business there (`none`). A POST of a body with the member `instead` names makes one of that record.
     """
 
     record: type[Record]
@@ -62,11 +69,23 @@ class Resource:
     under: str | None = None
     top: bool = True
     revisable: bool = True  # its ETag is its version; else a hash of what is shown
+    called: tuple[str, str] | None = None  # one, and several: `secret`, `secrets`
+    instead: tuple[str, type[Record]] | None = None
+
+    @cached_property
+    def one(self) -> str:
+        """What one of them is called: `line_item`."""
+        return self.called[0] if self.called else self.record.kind
+
+    @cached_property
+    def many(self) -> str:
+        """What several of them are called: `line_items`."""
+        return self.called[1] if self.called else self.record.plural
 
     @cached_property
     def segment(self) -> str:
         """Its place in a path: `line-items`."""
-        return self.record.plural.replace("_", "-")
+        return self.many.replace("_", "-")
 
     @cached_property
     def read_scope(self) -> str:

@@ -283,7 +283,7 @@ def _write_whole(
 
 def serve(settings: Settings, workers: int, then: Callable[[str], None] | None = None) -> None:
     """Serves until a signal ends it; prints one line with the address once it answers, and tells `then`."""
-    _allow_files(settings.graphql_max_sockets + _OTHER_FILES)
+    allow_files(settings.graphql_max_sockets + _OTHER_FILES)
     config = configuration(settings, "tradepost.assembly:application", workers)
     listening = _listen(settings)
     threading.Thread(target=_announce, args=(listening.getsockname(), then), daemon=True).start()
@@ -324,7 +324,7 @@ def configuration(
     return config
 
 
-def _allow_files(count: int) -> None:
+def allow_files(count: int) -> None:
     """Lets as many files be open, or as many as may be: each socket is one, and often 1024 is the limit."""
     if sys.platform != "win32":
         import resource  # noqa: PLC0415 (not on every system)

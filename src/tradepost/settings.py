@@ -3,6 +3,7 @@
 `SETTINGS` is the list that the help and the documentation show; a bad value stops the start with one line.
 """
 
+import base64
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -19,11 +20,18 @@ _RATE = re.compile(r"([0-9]{1,9})\s*/\s*(?:([0-9]{1,6})\s*)?(second|minute|hour)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 _DECIMAL = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _LONGEST = 3600
+_RETRIES = 7
+_LONGEST_DELAY = 30 * 24 * 3600
+_KEY_BYTES = 32
 _PREFIX = "TRADEPOST_"
 
 
 class BadSetting(Exception):
     """A setting that cannot be used; the message is the one clear line."""
+
+
+class _Hidden(ValueError):
+    """What is wrong with a setting whose value is not to be shown."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,41 @@ def _redis_url(text: str) -> str | None:
     return text or None
 
 
+def _switch(text: str) -> bool:
+    return _choice("0", "1")(text) == "1"
+
+
+def _schedule(text: str) -> tuple[float, ...]:
+    delays = [each.strip() for each in text.split(",")]
+    if len(delays) > _RETRIES or not all(
+        _DECIMAL.fullmatch(each) and float(each) <= _LONGEST_DELAY for each in delays
+    ):
+        message = f"has to be up to {_RETRIES} delays in seconds, separated by commas, each up to 30 days"
+        raise ValueError(message)
+    return tuple(float(each) for each in delays)
+
+
+def _days(text: str) -> float:
+    if not _DECIMAL.fullmatch(text) or float(text) == 0:
+        message = "has to be days above 0, such as 5 or 0.5"
+        raise ValueError(message)
+    return float(text)
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    """Keys as Fernet takes them: 32 bytes in URL-safe base64."""
+    found = [each.strip().replace("+", "-").replace("/", "_") for each in text.split(",") if each.strip()]
+    for each in found:
+        try:
+            length = len(base64.b64decode(each.encode(), b"-_", validate=True))
+        except ValueError:
+            length = 0
+        if length != _KEY_BYTES:
+            message = "has to be 32 random bytes in base64, as `openssl rand -base64 32` prints them"
+            raise _Hidden(message)
+    return tuple(found)
+
+
 def _path(text: str) -> Path | None:
     if text and not Path(text).exists():
         message = "names no file or folder"
@@ -183,7 +226,26 @@ class Settings:
         _choice("http-date", "rfc9745"),
     )
     event_prefix: str = _setting("dev.tradepost", "what event types start with", _prefix)
-    retention_days: int = _setting("30", "days that events are kept", _number(1, 36500))
+    retention_days: int = _setting(
+        "30", "days that events and finished deliveries are kept", _number(1, 36500)
+    )
+    deliveries: bool = _setting("1", "0 leaves webhooks to `tradepost worker`", _switch)
+    webhook_schedule: tuple[float, ...] = _setting(
+        "5,30,120,600,3600,21600,86400", "seconds from each failed attempt to the next", _schedule
+    )
+    webhook_timeout: float = _setting("5", "seconds that a receiver has to answer", _seconds)
+    webhook_allow_private: bool = _setting(
+        "0", "1 permits http, loopback and private addresses as targets, for development", _switch
+    )
+    webhook_disable_days: float = _setting(
+        "5", "days of nothing but failures after which an endpoint is disabled", _days
+    )
+    encryption_key: tuple[str, ...] = _setting(
+        "",
+        "what seals webhook secrets, 32 bytes in base64; behind commas, older ones that still open; "
+        "without, a key file",
+        _keys,
+    )
     graphql_max_depth: int = _setting("10", "levels of fields an operation may nest", _number(1, 100))
     graphql_max_complexity: int = _setting(
         "20000", "points an operation may cost: 1 a field, times the page sizes above it", _number(1, 10**9)
@@ -195,7 +257,7 @@ class Settings:
     graphql_compiled: bool = _setting(
         "1",
         "0 leaves every operation to the reference executor, which is slower",
-        lambda text: _choice("0", "1")(text) == "1",
+        _switch,
     )
     graphql_allowlist: Path | None = _setting(
         "", "a file or folder of .graphql documents: no others are answered", _path
@@ -228,8 +290,8 @@ def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings
             (
                 "TRADEPOST_TEST_",
                 "TRADEPOST_BENCH_",
-                "TRADEPOST_WEBHOOK_",
                 "TRADEPOST_ONLINE_",
+                "TRADEPOST_KEY",  # what `listen` shows to a service
             )
         ):
             message = f"{name} is not a setting; tradepost serve --help lists them"
@@ -247,6 +309,9 @@ def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings
 def _parsed(name: str, text: str, parse: Callable[[str], Any]) -> Any:
     try:
         return parse(text)
+    except _Hidden as error:
+        message = f"{_PREFIX}{name.upper()} {error}"
+        raise BadSetting(message) from None
     except ValueError as error:
         message = f"{_PREFIX}{name.upper()}={text!r} {error}"
         raise BadSetting(message) from None

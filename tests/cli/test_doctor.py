@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import shop
 from tests.cli.conftest import Commands
+from tests.given_clock import GivenClock
+from tests.service import ENCRYPTION_KEY, Service
 
 
 @pytest.fixture
@@ -116,3 +119,33 @@ def test_what_is_set_wrong_is_said(
     monkeypatch.setenv(name, value)
     assert said in tradepost("doctor").out
     assert bool(failures(tradepost)) == said.startswith("fail")
+
+
+@pytest.mark.usefixtures("free_port")
+def test_webhook_secrets_that_cannot_be_opened_fail(
+    new_service: Callable[..., Service], commands: Callable[[str], Commands], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Secrets that were sealed with another key are a failure, and with the right one are not."""
+    service = new_service("sqlite")
+    service.made("/v1/webhook-endpoints", {"url": "https://192.0.9.1/hook"})
+    tradepost = commands("sqlite")
+    tradepost.url = service.database_url
+    monkeypatch.setenv("TRADEPOST_ENCRYPTION_KEY", ENCRYPTION_KEY)
+    assert "ok    webhook secrets can be opened" in tradepost.done("doctor")
+    monkeypatch.setenv("TRADEPOST_ENCRYPTION_KEY", "A" * 43 + "=")
+    (failure,) = failures(tradepost)
+    assert "sealed with another key" in failure
+
+
+@pytest.mark.usefixtures("free_port")
+def test_deliveries_that_nobody_makes_are_noticed(
+    new_service: Callable[..., Service], commands: Callable[[str], Commands], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What has been due for long is a warning: nobody delivers, or a receiver does not answer."""
+    service = new_service("sqlite", clock=GivenClock())
+    service.made("/v1/webhook-endpoints", {"url": "https://192.0.9.1/hook"})
+    shop.a_user(service)
+    tradepost = commands("sqlite")
+    tradepost.url = service.database_url
+    monkeypatch.setenv("TRADEPOST_ENCRYPTION_KEY", ENCRYPTION_KEY)
+    assert "warn  pending deliveries: 1, the first due for" in tradepost.done("doctor")

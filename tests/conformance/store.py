@@ -9,11 +9,11 @@ from sqlalchemy import text
 from tests import shop
 from tests.service import Service
 from tradepost.catalogue import event_types
+from tradepost.clock import Clock
 from tradepost.domain.ids import Ids
 from tradepost.domain.product import Product
 from tradepost.domain.user import User
-from tradepost.events import outbox
-from tradepost.events.outbox import Emitter, Happened
+from tradepost.events.outbox import Emitter, Happened, Log
 from tradepost.storage.database import Database, Reading, Row, Writing
 from tradepost.storage.plain import plain
 from tradepost.storage.statement import Statement
@@ -56,9 +56,9 @@ ADD_USER, ADD_PRODUCT = plain(User).insert, plain(Product).insert
 
 async def add_event(tx: Writing, subject: str) -> str:
     """Appends an event about a user called `subject`; its id."""
-    event_id = IDS.new(1)
+    event_id = IDS.new(Clock().now())  # as old as 1970 it would be forgotten at once
     happened = [Happened(event_id, "user.updated", "users", subject)]
-    await outbox.append(tx, EMITTER, happened, "http://shop.example", AT, None)
+    await Log(EMITTER, "http://shop.example", AT, None, lambda: IDS.new(1)).append(tx, happened)
     return event_id
 
 

@@ -21,6 +21,7 @@ DECLARED = {
     "idempotency_keys",
     "import_references",
     "persisted_queries",
+    "webhook_subscriptions",
 }
 
 

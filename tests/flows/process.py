@@ -18,26 +18,18 @@ COMMAND = Path(sys.executable).with_name("tradepost")
 _ADDRESS = re.compile(r"serving on http://[^:]+:(\d+)")
 
 
-class Process:
-    """A running `tradepost serve`, with the key of an operator; on a free port unless told."""
+class Child:
+    """A command of the program that runs until it is told to end; `errors` is what it says meanwhile."""
 
-    def __init__(self, database_url: str, *arguments: str, port: int = 0, **settings: str) -> None:
-        self.environment = environment(database_url, **settings)
-        self.key = run(self.environment, "keys", "create").stdout.strip()
+    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
+        self.environment = environment
         self._child = subprocess.Popen(
-            [COMMAND, "serve", "--port", str(port), *arguments],
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            [COMMAND, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.errors: list[str] = []
+        self._said = threading.Condition()
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
         self._reader.start()
-        line = self._out.readline()
-        found = _ADDRESS.search(line)
-        assert found, (line, self.errors)
-        self.port = int(found[1])
 
     @property
     def pid(self) -> int:
@@ -49,7 +41,15 @@ class Process:
 
     def _read_errors(self) -> None:
         assert self._child.stderr is not None
-        self.errors.extend(self._child.stderr)
+        for line in self._child.stderr:
+            with self._said:
+                self.errors.append(line)
+                self._said.notify_all()
+
+    def hear(self, words: str) -> None:
+        """Waits until it has said something."""
+        with self._said:
+            assert self._said.wait_for(lambda: any(words in line for line in self.errors), 30), self.errors
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal and waits for the end; the exit status."""
@@ -61,6 +61,19 @@ class Process:
         if self._child.stderr is not None:
             self._child.stderr.close()
         return status
+
+
+class Process(Child):
+    """A running `tradepost serve`, with the key of an operator; on a free port unless told."""
+
+    def __init__(self, database_url: str, *arguments: str, port: int = 0, **settings: str) -> None:
+        given = environment(database_url, **settings)
+        self.key = run(given, "keys", "create").stdout.strip()
+        super().__init__(given, "serve", "--port", str(port), *arguments)
+        line = self._out.readline()
+        found = _ADDRESS.search(line)
+        assert found, (line, self.errors)
+        self.port = int(found[1])
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)

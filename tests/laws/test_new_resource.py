@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 import pytest
 from msgspec import Meta
 from sqlalchemy import ClauseElement
@@ -14,7 +15,7 @@ from tests.service import Service
 from tradepost import catalogue
 from tradepost.actions.plain import Plain
 from tradepost.domain.product import Product
-from tradepost.domain.record import FILTERABLE, SORTABLE, UNIQUE, BelongsTo, Dated, Record
+from tradepost.domain.record import FILTERABLE, INSTANT, JSON, SORTABLE, UNIQUE, BelongsTo, Dated, Record
 from tradepost.domain.text import Name
 from tradepost.domain.user import User
 from tradepost.graphql.binding import schema_text
@@ -189,6 +190,44 @@ def test_its_types_are_there_by_being_declared(
     users = service.new_key("admin", user=shop.a_user(service)["id"])
     assert got(service, "{ reviews { totalCount } }", key=users) == {"reviews": {"totalCount": 6}}
     assert ask(service, DELETE, {"id": ids[1]}, key=users).codes == ["FORBIDDEN"]
+
+
+class Sale(Dated, kw_only=True):
+    """A sale: a list, and an instant, as members of a record."""
+
+    kind: ClassVar[str] = "sale"
+    plural: ClassVar[str] = "sales"
+
+    labels: Annotated[list[Name], Meta(description="What it is of."), JSON] = msgspec.field(
+        default_factory=lambda: ["all"]
+    )
+    opens_at: Annotated[str | None, Meta(description="When it opens.")] = None
+    closes: Annotated[str | None, Meta(description="When it closes."), INSTANT] = None
+
+
+def test_lists_and_instants_are_kept_by_being_declared(
+    engine: str, new_service: Callable[..., Service]
+) -> None:
+    """A list is shown as it was given, an instant in the service's own form; changes, defaults and ETags know both."""
+    sales = Resource(Sale, Plain(Sale), "products")
+    service = new_service(engine, resources=(*catalogue.RESOURCES, sales), migration=migration(engine, Sale))
+    given = {"labels": ["lamps", "é"], "opensAt": "2026-11-27", "closes": "2026-11-28T02:00:00+02:00"}
+    made = service.made("/v1/sales", given)
+    opens, closes = "2026-11-27T00:00:00.000Z", "2026-11-28T00:00:00.000Z"
+    assert (made["labels"], made["opensAt"], made["closes"]) == (["lamps", "é"], opens, closes)
+    one = f"/v1/sales/{made['id']}"
+    tag = service.get(one).headers["etag"]
+    for method, body in (("PUT", made), ("PUT", given), ("PATCH", {"closes": "2026-11-28"})):
+        assert service.call(method, one, body).headers["etag"] == tag
+    assert service.call("PATCH", one, {"labels": ["beds"]}).json == shop.get(service, one)
+    changed = service.call("PATCH", one, {"labels": None, "opensAt": None}).json
+    assert (changed["labels"], changed["opensAt"], changed["closes"]) == (["all"], None, closes)
+    assert service.made("/v1/sales", {})["labels"] == ["all"]
+    for member, bad in (("opensAt", "soon"), ("closes", ""), ("labels", [""]), ("labels", "all")):
+        for method, path in (("POST", "/v1/sales"), ("PATCH", one)):
+            reply = service.call(method, path, {member: bad})
+            found = {field.partition("[")[0] for field in shop.fields_of(reply.json)}
+            assert (reply.status, found) == (422, {member}), (method, member, bad)
 
 
 class Wish(Dated, kw_only=True):

@@ -23,6 +23,10 @@ LAW: dict[str, tuple[str, str]] = {
     "line_item": ("orders:read", "orders:write"),
     "event": ("events:read", "events:read"),
     "api_key": ("keys:write", "keys:write"),
+    "webhook_endpoint": ("webhooks:read", "webhooks:write"),
+    "webhook_secret": ("webhooks:read", "webhooks:write"),
+    "webhook_delivery": ("webhooks:read", "webhooks:write"),
+    "webhook_redelivery": ("webhooks:read", "webhooks:write"),
 }
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -429,6 +433,14 @@ def test_no_key_makes_one_that_may_do_more(service: Service) -> None:
                     assert wanted in reply.json["detail"]
         mixed = service.post("/v1/api-keys", {"name": "n", "scopes": ["keys:write", "admin"]}, key=maker)
         assert mixed.status == (201 if held == "admin" else 403)
+
+
+def test_what_made_a_key_can_be_sent_again(service: Service) -> None:
+    """The answer that made a key is a body that makes another one: the key in it is ignored."""
+    made = service.made("/v1/api-keys", {"name": "n", "scopes": ["users:read"]})
+    again = service.made("/v1/api-keys", made)
+    assert again["key"] != made["key"]
+    assert again["name"] == "n"
 
 
 def test_all_scopes_together_are_not_admin(service: Service) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests import shop
+from tests.rest import hooks
 from tests.service import Reply, Service
 from tradepost import catalogue
 from tradepost.domain.record import Mark, Member, members
@@ -35,6 +36,10 @@ def _targets(service: Service) -> dict[str, Target]:
     line = order["lineItems"][0]
     users, orders = f"/v1/users/{user['id']}", f"/v1/orders/{order['id']}"
     lines = {"productId": product["id"], "quantity": 1}
+    event = shop.events_of(service, f"users/{user['id']}")[0]
+    hook = {"url": hooks.URL, "eventTypes": ["webhook.ping"], "description": "Ours"}
+    endpoint = service.made("/v1/webhook-endpoints", hook)
+    stretch = {"from": "2020-01-01", "to": "2020-01-02T00:00:00Z", "eventTypes": ["*"], "status": "ABANDONED"}
     posted: dict[str, tuple[str, dict[str, Any]]] = {
         "user": ("/v1/users", shop.user_body()),
         "address": (f"{users}/addresses", shop.address_body()),
@@ -46,6 +51,12 @@ def _targets(service: Service) -> dict[str, Target]:
             "/v1/api-keys",
             {"name": "n", "scopes": ["users:read"], "userId": None, "expiresAt": None},
         ),
+        "webhook endpoint": ("/v1/webhook-endpoints", hook),
+        "webhook delivery": (
+            "/v1/webhook-deliveries",
+            {"endpointId": endpoint["id"], "eventId": event["id"]},
+        ),
+        "webhook redelivery": ("/v1/webhook-redeliveries", {"endpointId": endpoint["id"], **stretch}),
     }
     there = {
         "user": (users, shop.user_body(email=user["email"])),
@@ -54,6 +65,7 @@ def _targets(service: Service) -> dict[str, Target]:
         "order": (orders, {**shop.order_body(user), "lineItems": order["lineItems"]}),
         "line item": (f"/v1/line-items/{line['id']}", {**lines, "orderId": order["id"]}),
         "line item below": (f"{orders}/line-items/{line['id']}", lines),
+        "webhook endpoint": (f"/v1/webhook-endpoints/{endpoint['id']}", hook),
     }
     found = {f"POST {name}": Target("POST", *each) for name, each in posted.items()}
     for method in ("PUT", "PATCH"):
@@ -61,16 +73,11 @@ def _targets(service: Service) -> dict[str, Target]:
     return found
 
 
+_CHANGED = ("user", "address", "product", "order", "line item", "line item below", "webhook endpoint")
+_MADE = (*_CHANGED, "API key", "webhook delivery", "webhook redelivery")
 NAMES = [
-    *[
-        f"POST {name}"
-        for name in ("user", "address", "product", "order", "line item", "line item below", "API key")
-    ],
-    *[
-        f"{method} {name}"
-        for method in ("PUT", "PATCH")
-        for name in ("user", "address", "product", "order", "line item", "line item below")
-    ],
+    *[f"POST {name}" for name in _MADE],
+    *[f"{method} {name}" for method in ("PUT", "PATCH") for name in _CHANGED],
 ]
 
 
@@ -277,7 +284,7 @@ def _kinds(member: Member) -> set[str]:
         if member.is_integer
         else {"text"}
     )
-    if member.json_name == "scopes":
+    if member.json_name in ("scopes", "eventTypes"):
         taken = {"array"}
     return taken | ({"null"} if member.nullable else set())
 

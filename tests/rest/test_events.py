@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -251,7 +252,7 @@ def test_a_change_without_its_event_does_not_happen(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(outbox, "append", broken)
+        patched.setattr(outbox.Log, "append", broken)
         assert service.call("PATCH", things.orders, {"status": "CANCELLED"}).status == 500
         assert service.call("DELETE", things.orders).status == 500
         assert service.call("DELETE", things.lines).status == 500
@@ -461,9 +462,9 @@ def test_events_are_kept_for_their_time(engine: str, new_service: Callable[..., 
 def test_a_second_version_of_a_type_runs_beside_the_first(new_service: Callable[..., Service]) -> None:
     """While two versions of a type run in parallel each write tells both, under their own names and ids."""
     service = new_service("sqlite")
-    emitter = service.app.rest.performer.emitter
-    types = {**emitter.types, "user.created": EventType("user.created", (1, 2))}
-    service.app.rest.performer.emitter = type(emitter)(emitter.prefix, types)
+    performer = service.app.rest.performer
+    types = {**performer.emitter.types, "user.created": EventType("user.created", (1, 2))}
+    performer.means = replace(performer.means, emitter=replace(performer.emitter, types=types))
     user = shop.a_user(service)
     events = shop.walked(service, f"/v1/events?subject=users/{user['id']}")
     assert [event["type"] for event in events] == [

@@ -10,13 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import shop
+from tests.rest.hooks import an_endpoint
 from tests.service import Service
 from tradepost import catalogue
 from tradepost.resource import Resource
 
 # CONTRACT 2: all methods but for these.
 ALL = {"GET", "POST", "PUT", "PATCH", "DELETE"}
-LAW = {"event": {"GET"}, "api_key": {"GET", "POST", "DELETE"}}
+LAW = {
+    "event": {"GET"},
+    "api_key": {"GET", "POST", "DELETE"},
+    "webhook_secret": {"GET", "POST", "DELETE"},
+    "webhook_delivery": {"GET", "POST"},
+    "webhook_redelivery": {"GET", "POST"},
+}
 EVERY_METHOD = [
     "GET",
     "HEAD",
@@ -52,7 +59,7 @@ def _addresses() -> Iterator[Address]:
                 yield Address(path, frozenset(taken | extra))
 
 
-_OURS = {"user", "address", "product", "order", "line_item"}
+_OURS = {"user", "address", "product", "order", "line_item", "webhook_endpoint"}
 
 
 def _collections(resource: Resource) -> Iterator[str]:
@@ -72,6 +79,8 @@ def filled(service: Service) -> dict[str, str]:
     address, order = shop.an_address(service, user), shop.an_order(service, user=user)
     key = service.made("/v1/api-keys", {"name": "n", "scopes": ["users:read"]})
     event = shop.events_of(service, f"users/{user['id']}")[0]
+    endpoint = an_endpoint(service, "webhook.ping")
+    again = {"endpointId": endpoint["id"], "from": "2020-01-01"}
     ids = {
         "/v1/users": user,
         "/v1/products": shop.a_product(service),
@@ -79,10 +88,20 @@ def filled(service: Service) -> dict[str, str]:
         "/v1/line-items": order["lineItems"][0],
         "/v1/api-keys": key,
         "/v1/events": event,
+        "/v1/webhook-endpoints": endpoint,
+        "/v1/webhook-deliveries": service.made("/v1/webhook-deliveries", {"endpointId": endpoint["id"]}),
+        "/v1/webhook-redeliveries": service.made("/v1/webhook-redeliveries", again),
         "/v1/users/{parent}/addresses": address,
         "/v1/orders/{parent}/line-items": order["lineItems"][0],
+        "/v1/webhook-endpoints/{parent}/secrets": shop.get(
+            service, f"/v1/webhook-endpoints/{endpoint['id']}/secrets"
+        )["items"][0],
     }
-    parents = {"/v1/users": user["id"], "/v1/orders": order["id"]}
+    parents = {
+        "/v1/users": user["id"],
+        "/v1/orders": order["id"],
+        "/v1/webhook-endpoints": endpoint["id"],
+    }
     found = {}
     for path, _ in ADDRESSES:
         collection = path.removesuffix("/{id}")
@@ -105,6 +124,10 @@ def test_the_law_names_every_address() -> None:
             "line-items",
             "events",
             "api-keys",
+            "webhook-endpoints",
+            "webhook-endpoints/{parent}/secrets",
+            "webhook-deliveries",
+            "webhook-redeliveries",
         )
         for item in ("", "/{id}")
     }

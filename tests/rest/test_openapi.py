@@ -13,6 +13,8 @@ from tests.laws.test_new_resource import WITH_REVIEWS, migration
 from tests.rest.contract import Contract, Held
 from tests.rest.test_versions import SECOND
 from tests.service import Service
+from tradepost.webhooks.envelope import Event, render
+from tradepost.webhooks.signature import signed
 
 Json = dict[str, Any]
 
@@ -256,11 +258,14 @@ def _creations(held: Held, path: str, body: Json) -> Any:
     assert made.status == 201, made
     again = held.call("POST", path, body, idempotency_key=f'"{path}"')
     assert (again.status, again.headers["idempotency-replayed"], again.body) == (201, "true", made.body)
-    assert held.call("POST", path, {}, idempotency_key=f'"{path}"').status == 422
+    assert held.call("POST", path, {"colour": "red"}, idempotency_key=f'"{path}"').status == 422
     assert held.call("POST", path, body, idempotency_key="").status == 400
     assert held.call("POST", path, {"colour": "red"}).status == 422
     _refusals(held, path, ("POST",))
     return made.json
+
+
+_PARENTS = {"{userId}": "users", "{orderId}": "orders", "{webhookEndpointId}": "webhook-endpoints"}
 
 
 class Walk:
@@ -290,7 +295,7 @@ class Walk:
         """All that can be done with a resource but its end; the path of the item."""
         template = f"{under}/{collection}"
         path = f"/v{self.version}{template}"
-        for name, known in (("{userId}", "users"), ("{orderId}", "orders")):
+        for name, known in _PARENTS.items():
             path = path.replace(name, self.ids.get(known, ""))
         item = self.held.contract.document["paths"][f"/v{self.version}{template}/{{id}}"]
         made = _creations(self.held, path, body or self.example(template, "post"))
@@ -300,7 +305,7 @@ class Walk:
         _items(self.held, one, field)
         if "patch" in item:
             _changes(self.held, one, self.example(f"{template}/{{id}}", "patch"))
-        else:
+        elif "delete" in item:
             _removals(self.held, one)
         if under:
             gone = path.replace(self.ids[under.split("/")[1]], "nobody")
@@ -340,10 +345,31 @@ def _all_of(held: Held, version: int) -> None:
     _lists(held, f"/v{version}/events", version)
     event = held.get(f"/v{version}/events?limit=1").json["items"][0]
     _items(held, f"/v{version}/events/{event['id']}", "type")
+    walk.ids["events"] = event["id"]
+    _webhooks(held, walk)
     key = walk.resource("api-keys", field="prefix")
     for path in (address, product, user, key):
         assert held.call("DELETE", path).status == 204
     assert held.call("DELETE", key).status == 204
+
+
+def _webhooks(held: Held, walk: Walk) -> None:
+    endpoint = walk.resource("webhook-endpoints", field="url")
+    assert held.call("PATCH", endpoint, {"status": "ENABLED"}).status == 200
+    current = walk.resource("secrets", under="/webhook-endpoints/{webhookEndpointId}", field="status")
+    for path in (current, f"{current.rpartition('/')[0]}"):
+        assert held.call("DELETE" if path == current else "POST", path).status == 409
+    (retiring,) = (
+        each for each in held.get(f"{endpoint}/secrets").json["items"] if each["status"] == "RETIRING"
+    )
+    assert held.call("DELETE", f"{endpoint}/secrets/{retiring['id']}").status == 204
+    walk.resource("webhook-deliveries", field="eventType")
+    past = walk.example("/webhook-redeliveries", "post") | {"from": "2020-01-01"}
+    walk.resource("webhook-redeliveries", body=past, field="made")
+    deliveries = f"/v{walk.version}/webhook-deliveries"
+    assert held.made(deliveries, past)["finishedAt"] is None
+    assert held.post(deliveries, past | {"from": 1}).status == 422
+    assert held.call("DELETE", endpoint).status == 204
 
 
 def _lines(contract: Contract) -> str:
@@ -459,6 +485,49 @@ def test_the_rare_answers_are_as_documented(
                 assert held.call(method.upper(), path).status == 410
 
 
+# --- the document and what receivers get ---
+
+
+def test_what_receivers_get_is_documented(both: Service, contract: Contract) -> None:
+    """For each type of event the document has the request that delivers it: its header fields and its body."""
+    types = [each["type"] for each in shop.get(both, "/event-types", key=None)["items"]]
+    assert list(contract.document["webhooks"]) == types
+    for name in types:
+        row = ("019aa0c1-8d2e-7000-8000-000000000000", "http://shop.example", name, "orders/1", _MOMENT)
+        data = {"entityType": name.split(".")[-2], "entityId": row[0], "eventType": name}
+        data |= {"timestamp": _MOMENT, "schemaVersion": "1"}
+        body = render(Event(*row, "http://shop.example/x", json.dumps(data), None), _MOMENT, 7)
+        operation = contract.document["webhooks"][name]["post"]
+        media = operation["requestBody"]["content"]
+        assert set(media) == {"application/cloudevents+json", "application/json"}
+        for each in media.values():
+            assert not contract.misfits(json.loads(body), each["schema"], closed=True)
+            assert contract.misfits({**json.loads(body), "type": "x"}, each["schema"])
+            assert contract.misfits({**json.loads(body), "attempt": 8}, each["schema"])
+        fields = dict(signed(row[0], 1_795_162_530, body, "whsec_" + "A" * 43 + "="))
+        said = {each["name"]: each for each in map(contract.resolved, operation["parameters"])}
+        assert said.keys() == fields.keys()
+        for field, value in fields.items():
+            assert not contract.misfits(value, said[field]["schema"])
+        assert set(operation["responses"]) == {"2XX", "default"}
+
+
+def test_a_redelivery_is_documented_where_it_may_be_asked_for(contract: Contract) -> None:
+    """The body and the answer of a redelivery are among those of a POST to the deliveries, each told from the other."""
+    version = contract.document["info"]["version"]
+    posts = [contract.document["paths"][f"/{version}/{name}"]["post"] for name in _BOTH]
+    asked = [post["requestBody"]["content"]["application/json"] for post in posts]
+    answered = [post["responses"]["201"]["content"]["application/json"] for post in posts]
+    for here, there in (asked, answered):
+        for media in (here, there):
+            assert not contract.misfits(media["example"], here["schema"])
+    assert contract.misfits({**asked[0]["example"], "from": _MOMENT}, asked[0]["schema"])
+
+
+_BOTH = ("webhook-deliveries", "webhook-redeliveries")
+_MOMENT = "2026-11-20T08:15:30.123Z"
+
+
 # --- the document and the requests ---
 
 
@@ -487,7 +556,9 @@ def test_documented_bounds_are_those_there_are(both: Service) -> None:
     """A body beyond a documented bound is refused, and one at the bound is not refused for it."""
     contract = contract_of(both)
     schemas = contract.document["components"]["schemas"]
-    for name, path in (("UserInput", "users"), ("ProductInput", "products"), ("ApiKeyInput", "api-keys")):
+    inputs = {"UserInput": "users", "ProductInput": "products", "ApiKeyInput": "api-keys"}
+    inputs["WebhookEndpointInput"] = "webhook-endpoints"
+    for name, path in inputs.items():
         for member, schema in schemas[name]["properties"].items():
             for beyond, at in _at_the_bounds(schema):
                 said = both.post(f"/v1/{path}", {member: beyond}).json

@@ -1,31 +1,46 @@
 """A change in progress: the transaction, who makes it and when, and what it will have announced."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tradepost.access.caller import Caller
+from tradepost.access.sealing import Sealer
 from tradepost.clock import instant
 from tradepost.domain.ids import Ids
 from tradepost.domain.record import Record
-from tradepost.events.outbox import Happened
+from tradepost.egress.targets import Targets
+from tradepost.events.outbox import Emitter, Happened
 from tradepost.storage.database import Row, Writing
 from tradepost.storage.plain import plain
 
 Rows = list[Row]  # a record as it is read: its row, or a row for each embedded child
 
 
+@dataclass(frozen=True)
+class Means:
+    """What the service has for actions that need more than a transaction."""
+
+    emitter: Emitter
+    sealer: Sealer
+    targets: Targets
+
+
 class Change:
     """What an action works with. Instants and ids are those of one moment, `now`."""
 
-    __slots__ = ("_ids", "caller", "happened", "now", "now_ms", "revealed", "tx")
+    __slots__ = ("_ids", "caller", "happened", "means", "now", "now_ms", "queued", "revealed", "source", "tx")
 
-    def __init__(self, tx: Writing, caller: Caller, now_ms: int, ids: Ids) -> None:
+    def __init__(self, tx: Writing, caller: Caller, now_ms: int, ids: Ids, means: Means, source: str) -> None:
         self.tx = tx
         self.caller = caller
         self.now_ms = now_ms
         self.now = instant(now_ms)
         self.happened: list[Happened] = []
         self.revealed: dict[str, str] = {}  # secrets that are shown this once, beside the record
+        self.queued = False  # there is something to deliver that no event announces
+        self.means = means
+        self.source = source  # the address of the service, as the call knows it
         self._ids = ids
 
     def new_id(self, at_ms: int | None = None) -> str:

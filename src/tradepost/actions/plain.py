@@ -1,9 +1,12 @@
 """What can be done with any record: create, replace, delete. PATCH is a replacement by the merged record."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from tradepost.actions.change import Change, Rows
+import msgspec
+
+from tradepost.actions.change import Change, Means, Rows
+from tradepost.clock import instant, parse_instant
 from tradepost.domain.input import Values
 from tradepost.domain.record import Mark, Record, members, parents
 from tradepost.problems import Invalid, MemberError, Problem
@@ -29,6 +32,9 @@ class Plain:
         self.statements = plain(record)
         self.emits = emits
         self._folded = [each.name for each in members(record) if Mark.UNIQUE_FOLDED in each.marks]
+        written = [each for each in members(record) if not each.read_only]
+        self._documents = [each.name for each in written if Mark.JSON in each.marks]
+        self._instants = [each.name for each in written if each.is_instant]
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -39,22 +45,27 @@ class Plain:
             else ()
         )
 
+    async def prepare(self, means: Means, body: bytes, names: Mapping[str, str]) -> None:
+        """Nothing: what a body says needs no look outside."""
+
     async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
         """What of `values` breaks a rule, as far as they could be read; `current` is what they replace."""
         del current
-        return [
+        unknown = [
             MemberError((key.name,), f"names no {link.parent.kind}", "unknown")
             for key, link in parents(self.record)
             if values.get(key.name) is not None
             and await change.tx.row(plain(link.parent).exists, id=values[key.name]) is None
         ]
+        return [*unknown, *self._not_instants(values)]
 
     async def create(self, change: Change, values: Values) -> Rows:
         """Adds a record. Raises `Invalid` if a parent it names is not there."""
         await self._refuse(change, values, None)
         new_id = change.new_id()
         dates = {"created_at": change.now, "updated_at": change.now}
-        own = {name: value for name, value in (values | dates).items() if name in self.statements.table.c}
+        given = self.kept(values) | dates
+        own = {name: value for name, value in given.items() if name in self.statements.table.c}
         row = await change.add(self.record, {"id": new_id, **own, **self._derived(values)})
         self.announce(change, "created", row, row)
         return [row]
@@ -64,7 +75,7 @@ class Plain:
         await self._refuse(change, values, current)
         names = self.statements.names
         before = dict(zip(names, current, strict=True))
-        after = before | {name: value for name, value in values.items() if name in before}
+        after = before | {name: value for name, value in self.kept(values).items() if name in before}
         if after == before:
             return [current]
         after |= {"version": before["version"] + 1, "updated_at": change.now}
@@ -84,6 +95,25 @@ class Plain:
         del before
         if self.emits:
             change.announce(f"{self.record.kind}.{verb}", self.record.plural, after[0])
+
+    def kept(self, values: Values) -> Values:
+        """The values as columns hold them: documents as JSON text, instants in the service's own form."""
+        kept = dict(values)
+        for name in self._documents:
+            if kept.get(name) is not None:
+                kept[name] = msgspec.json.encode(kept[name]).decode()
+        for name in self._instants:
+            if kept.get(name) is not None:
+                kept[name] = instant(parse_instant(kept[name]))
+        return kept
+
+    def _not_instants(self, values: Values) -> Iterator[MemberError]:
+        for name in self._instants:
+            if values.get(name) is not None:
+                try:
+                    parse_instant(values[name])
+                except ValueError as error:
+                    yield MemberError((name,), str(error), "invalid")
 
     def _derived(self, values: Values) -> dict[str, Any]:
         return {f"{name}_key": values[name].casefold() for name in self._folded}

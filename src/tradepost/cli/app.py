@@ -24,6 +24,8 @@ def _settings() -> str:
 
 for word, where in {
     "serve": "tradepost.cli.serve:serve",
+    "worker": "tradepost.cli.worker:worker",
+    "listen": "tradepost.cli.listen:listen",
     "migrate": "tradepost.cli.migrate:migrate",
     "keys": "tradepost.cli.keys:keys",
     "openapi": "tradepost.cli.openapi:openapi",

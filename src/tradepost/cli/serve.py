@@ -41,9 +41,13 @@ def serve(
     deliveries
         Deliver webhooks from this process too.
     welcome
-        Fill an empty database with demo data, keep a key in var/key, and say what to try: for development.
+        Fill an empty database with demo data, keep a key in var/key, let webhooks go to this machine, and say
+        what to try: for development.
     """
-    del deliveries
+    if not deliveries:
+        os.environ["TRADEPOST_DELIVERIES"] = "0"
+    if welcome:
+        os.environ.setdefault("TRADEPOST_WEBHOOK_ALLOW_PRIVATE", "1")
     found = settings.load(host=host, port=port)
     assembly.lifecycle_of(found, Clock())
     if migrate or found.database_url.startswith("sqlite:"):

@@ -21,6 +21,7 @@ from tradepost.perform import Performer
 from tradepost.problems import Unauthenticated
 from tradepost.settings import Settings
 
+_COMMAND = ".venv/bin/tradepost"  # where `make run` has put it
 KEY_FILE = Path("var/key")  # in the checkout, as the database is
 
 _SECONDS = 10
@@ -118,6 +119,7 @@ class Welcome:
             "# the same orders by GraphQL, as deep as asked\n"
             f"{curl} -H 'Content-Type: application/json' \\\n  -d '{query}' {url}/graphql"
         )
+        yield f"# what happens from now on, as signed webhooks\n{_COMMAND} listen --register {url}"
         yield f"# to read and to try\n{url}/docs\n{url}/v1/openapi.json\n{url}/graphql"
 
     def _order(self) -> dict[str, Any] | None:

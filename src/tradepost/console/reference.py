@@ -183,14 +183,14 @@ class Reference:
 
     def _lines(self, schema: Json, prefix: str = "") -> Iterator[Line]:
         """A line for each member, and for those of objects that bodies nest."""
-        whole = self._resolved(schema)
-        for name, each in whole.get("properties", {}).items():
+        members, required = self._members(schema)
+        for name, each in members.items():
             read_only = each.get("readOnly", False)
             yield Line(
                 name=prefix + name,
                 type=self._type(each),
                 bounds=_bounds(each),
-                required=name in whole.get("required", []),
+                required=name in required,
                 description=each.get("description", ""),
                 read_only=read_only,
                 link=_link(each),
@@ -200,6 +200,17 @@ class Reference:
                 for line in self._lines(inner, f"{prefix}{name}[]."):
                     line.read_only = line.read_only or read_only
                     yield line
+
+    def _members(self, schema: Json) -> tuple[Json, set[str]]:
+        """The members of an object, of alternatives those of all; and which there have to be in any case."""
+        whole = self._resolved(schema)
+        alternatives = [self._resolved(each) for each in whole.get("oneOf", [whole])]
+        members: Json = {}
+        for one in alternatives:
+            for name, each in one.get("properties", {}).items():
+                if members.get(name, {}).get("readOnly", True):
+                    members[name] = each
+        return members, set.intersection(*(set(one.get("required", [])) for one in alternatives))
 
     def _resolved(self, given: Json) -> Json:
         if "$ref" not in given:
@@ -257,7 +268,8 @@ def _link(schema: Json) -> str:
 def _bounds(schema: Json) -> str:
     said = [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
     if schema.get("default") is not None:
-        said.append(f"default {schema['default']}")
+        default = schema["default"]
+        said.append(f"default {default if isinstance(default, str) else json.dumps(default)}")
     return ", ".join(said)
 
 

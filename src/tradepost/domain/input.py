@@ -5,7 +5,7 @@ again as plain JSON and each member judged alone, so that one answer names every
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -33,7 +33,8 @@ class Input:
     """What a body for a record may say.
 
     `names` are the members' names outside, `child_names` those of embedded children; `fixed` members come
-    from elsewhere (the path) and are ignored, as read-only ones are.
+    from elsewhere (the path) and are ignored, as read-only ones are, and `revealed` ones: secrets that stood
+    beside the record in the answer that made it.
     """
 
     def __init__(
@@ -42,12 +43,15 @@ class Input:
         names: Mapping[str, str],
         fixed: frozenset[str] = frozenset(),
         child_names: Mapping[str, str] | None = None,
+        revealed: Iterable[str] = (),
     ) -> None:
         self.record = record
         self.names = names
         self.taken = [each for each in members(record) if not each.read_only and each.name not in fixed]
         self.child = _child_input(record, child_names)
+        self.revealed = tuple(revealed)
         self._outside = {outside: inside for inside, outside in names.items()}
+        self._outside |= {name: name for name in self.revealed}
         self._required = [each.name for each in self.taken if each.required]
         self._checked = [(each.name, each.check) for each in self.taken if each.check]
         self._money = [each.name for each in self.taken if Mark.MONEY in each.marks]
@@ -56,11 +60,11 @@ class Input:
             child: Any = self.child.struct
             self._types["line_items"] = Annotated[list[child], Meta(min_length=1, max_length=MAX_LINES)]
             self._required.append("line_items")
-        ignored = [name for name in names if name not in self._types]
+        ignored = [name for name in (*names, *self.revealed) if name not in self._types]
         self.struct: type[Struct] = msgspec.defstruct(
             record.__name__,
             [
-                *[(name, kind, self._default(name)) for name, kind in self._types.items()],
+                *[(name, kind, self._field(name)) for name, kind in self._types.items()],
                 *[(name, Any, UNSET) for name in ignored],
             ],
             rename=dict(names),
@@ -69,6 +73,11 @@ class Input:
             gc=False,
         )
         self._decode = msgspec.json.Decoder(self.struct).decode
+
+    @property
+    def requires_nothing(self) -> bool:
+        """Whether a body need not say anything."""
+        return not self._required
 
     def read(self, body: bytes) -> Values:
         """The values of a body; `Malformed` if it is no JSON object, `Invalid` with all that is wrong."""
@@ -167,6 +176,11 @@ class Input:
             return NODEFAULT
         return next(each.default for each in self.taken if each.name == name)
 
+    def _field(self, name: str) -> Any:
+        """The default as a struct takes it."""
+        default = self._default(name)
+        return msgspec.field(default_factory=default.copy) if isinstance(default, list) else default
+
 
 def parse_object(body: bytes) -> dict[str, Any]:
     """A JSON object; raises `Malformed` for anything else."""
@@ -179,6 +193,15 @@ def parse_object(body: bytes) -> dict[str, Any]:
         raise Malformed(message)
     _check_depth(given)
     return given
+
+
+def glance(body: bytes) -> dict[str, Any]:
+    """What a body holds, before it is judged; nothing if it is no JSON object."""
+    try:
+        given = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return {}
+    return given if isinstance(given, dict) else {}
 
 
 def _check_depth(given: Any) -> None:

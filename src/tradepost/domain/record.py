@@ -31,11 +31,12 @@ class Mark(Enum):
     MONEY = "an integer inside, major units of the record's currency outside"
     JSON = "a JSON document, carried as it stands"
     OMITTED = "left out where it has no value"
+    INSTANT = "an RFC 3339 instant, whatever its name"
 
 
 READ_ONLY, FILTERABLE, RANGED, SORTABLE = Mark.READ_ONLY, Mark.FILTERABLE, Mark.RANGED, Mark.SORTABLE
 UNIQUE, UNIQUE_FOLDED, MONEY, JSON = Mark.UNIQUE, Mark.UNIQUE_FOLDED, Mark.MONEY, Mark.JSON
-OMITTED = Mark.OMITTED
+OMITTED, INSTANT = Mark.OMITTED, Mark.INSTANT
 
 
 @dataclass(frozen=True)
@@ -121,14 +122,14 @@ class Member:
     @property
     def is_instant(self) -> bool:
         """Whether it is a text that names an instant."""
-        return self.name.endswith("_at") or self.name == "time"
+        return self.name.endswith("_at") or self.name == "time" or Mark.INSTANT in self.marks
 
 
 @cache
 def members(record: type[Record]) -> tuple[Member, ...]:
     """The members of a record in the order of its JSON: id first, its own, then the two instants."""
     hints = typing.get_type_hints(record, include_extras=True)
-    defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
+    defaults = {field.name: _default(field) for field in msgspec.structs.fields(record)}
     dates = [name for name in ("created_at", "updated_at") if name in defaults]
     own = [name for name in record.__struct_fields__ if name not in ("id", "version", *dates)]
     return tuple(_member(name, hints[name], defaults[name]) for name in ("id", *own, *dates))
@@ -167,6 +168,10 @@ def camel(name: str) -> str:
     """`line_items` → `lineItems`."""
     head, *rest = name.split("_")
     return head + "".join(part.title() for part in rest)
+
+
+def _default(field: Any) -> Any:
+    return field.default if field.default_factory is NODEFAULT else field.default_factory()
 
 
 def _member(name: str, hint: Any, default: Any) -> Member:

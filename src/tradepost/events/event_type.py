@@ -9,6 +9,7 @@ from typing import Any
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 PING = "webhook.ping"
+EVERY = "*"
 
 _SAID = {
     PING: "Nothing happened: a webhook endpoint is being tried.",
@@ -33,6 +34,11 @@ class EventType:
         """What it announces, as a sentence: of `order.placed`, that an order was placed."""
         kind, verb = self.name.replace("_", " ").rsplit(".", 1)
         return _SAID.get(self.name, f"{'An' if kind[0] in 'aeio' else 'A'} {kind} was {verb}.")
+
+
+def family(name: str) -> str:
+    """What stands for all types of an entity: `order.*` for `order.placed` and for `order.placed.v2`."""
+    return f"{name.partition('.')[0]}.*"
 
 
 def data_schema(full_name: str, version: int, url: str) -> dict[str, Any]:

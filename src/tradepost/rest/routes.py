@@ -44,6 +44,7 @@ class Route:
     allow: str
     verbs: Mapping[str, Verb]
     error_names: Mapping[str | tuple[str, str], str]
+    instead: Shape | None = None  # what a POST makes that says so in its body
 
 
 class Place(NamedTuple):
@@ -95,15 +96,22 @@ class Routes:
     def _add(self, version: Version, segments: tuple[str, ...], shape: Shape) -> None:
         resource = shape.resource
         path = f"/{version.name}/" + "/{id}/".join(segments)
-        self._collections[segments] = _route(shape, path, resource.collection_methods, COLLECTION)
+        instead = self.shapes[resource.instead[1]] if resource.instead else None
+        self._collections[segments] = _route(shape, path, resource.collection_methods, COLLECTION, instead)
         self._items[segments] = _route(shape, path + "/{id}", resource.item_methods, ITEM)
 
 
-def _route(shape: Shape, template: str, methods: tuple[str, ...], handlers: Mapping[str, Handler]) -> Route:
+def _route(
+    shape: Shape,
+    template: str,
+    methods: tuple[str, ...],
+    handlers: Mapping[str, Handler],
+    instead: Shape | None = None,
+) -> Route:
     resource = shape.resource
     taken = {}
     for method in methods:
         if method in handlers:
             scope = resource.read_scope if method in SAFE else resource.write_scope
             taken[method] = Verb(handlers[method], scope, resource.is_open_to_user_keys(method))
-    return Route(shape, template, ", ".join(methods), taken, shape.error_names)
+    return Route(shape, template, ", ".join(methods), taken, shape.error_names, instead)

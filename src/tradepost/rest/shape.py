@@ -52,8 +52,9 @@ class Shape:
         self.child = found[0] if found else None
         self.child_names = version.names(self.child.kind, names_of(self.child)) if self.child else {}
         under = frozenset([resource.under] if resource.under else [])
-        self.input = Input(record, self.names, child_names=self.child_names)
-        self.input_under = Input(record, self.names, under, child_names=self.child_names)
+        revealed = resource.actions.reveals if resource.actions else ()
+        self.input = Input(record, self.names, child_names=self.child_names, revealed=revealed)
+        self.input_under = Input(record, self.names, under, self.child_names, revealed)
         self.width = len(self.statements.names)
         self.version_at = self.width - 1
         self.revision = xxhash.xxh32_hexdigest(repr([*_shown_names(record, version), version.name]).encode())[

@@ -92,6 +92,7 @@ class Rest:
             self.base_url or request.base_url,
             place.item_id,
             place.parent_id,
+            place.route.instead,
         )
         answer = await verb.handler(call)
         if answer.status == _NOT_MODIFIED:

@@ -5,7 +5,7 @@ body is right, and only then the action. All that judges a write reads inside th
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer, Once
 from tradepost.actions.change import Change, Rows
 from tradepost.actions.holding import held
-from tradepost.domain.input import Values, parse_object
+from tradepost.domain.input import Input, Values, glance, parse_object
 from tradepost.http import conditional
 from tradepost.http.answers import NO_CACHE, encode, hash_tag
 from tradepost.http.request import Request
@@ -43,6 +43,12 @@ class Call:
     base_url: str
     item_id: str | None = None
     parent_id: str | None = None
+    instead: Shape | None = None  # what is made instead if the body says so
+
+    @property
+    def input(self) -> Input:
+        """What a body may say at this address."""
+        return self.shape.input if self.parent_id is None else self.shape.input_under
 
     @property
     def owner(self) -> str | None:
@@ -105,16 +111,16 @@ async def get_list(call: Call) -> Answer:
 async def post(call: Call) -> Answer:
     """201 with the new item and its Location."""
     call.request.check_query()
-    negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
-    body = await call.request.body()
+    body = await _new_body(call)
+    call = _meant(call, body)
+    await call.actions.prepare(call.performer.means, body, call.shape.names)
 
     async def action(change: Change) -> Answer:
         under = call.parent_id is not None
         if under:
             await _check_parent(call, change.tx)
         fixed = {call.shape.resource.under or "": call.parent_id} if under else {}
-        source = call.shape.input_under if under else call.shape.input
-        values = await _judged(call, change, lambda: source.read(body), None)
+        values = await _judged(call, change, lambda: call.input.read(body), None)
         values |= fixed
         rows = await call.actions.create(change, values)
         return _created(call, rows, change.revealed)
@@ -125,12 +131,12 @@ async def post(call: Call) -> Answer:
 async def put(call: Call) -> Answer:
     """200 with the item as it is now."""
     call.request.check_query()
-    negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
+    _check_type(call)
     body = await call.request.body()
+    await call.actions.prepare(call.performer.means, body, call.shape.names)
 
     async def replaced(change: Change, current: Row) -> Rows:
-        source = call.shape.input_under if call.parent_id else call.shape.input
-        values = await _judged(call, change, lambda: source.read(body), current)
+        values = await _judged(call, change, lambda: call.input.read(body), current)
         return await call.actions.replace(change, current, values)
 
     return await _replace(call, replaced)
@@ -140,7 +146,9 @@ async def patch(call: Call) -> Answer:
     """200 with the item as it is now, or 204 if the client prefers (RFC 7396, RFC 7240)."""
     call.request.check_query()
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=True)
-    given = parse_object(await call.request.body())
+    body = await call.request.body()
+    given = parse_object(body)
+    await call.actions.prepare(call.performer.means, body, call.shape.names)
 
     async def patched(change: Change, current: Row) -> Rows:
         return await call.actions.replace(change, current, await _merged(call, change, current, given))
@@ -164,6 +172,30 @@ async def delete(call: Call) -> Answer:
         return Answer(204, [NO_CACHE], b"")
 
     return await _perform(call, action, None)
+
+
+async def _new_body(call: Call) -> bytes:
+    """The body of a POST; where nothing has to be said it may be left out."""
+    if call.input.requires_nothing:
+        body = await call.request.body()
+        if body:
+            _check_type(call)
+        return body or b"{}"
+    _check_type(call)
+    return await call.request.body()
+
+
+def _check_type(call: Call) -> None:
+    negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
+
+
+def _meant(call: Call, body: bytes) -> Call:
+    """The call as its body means it."""
+    other, said = call.instead, call.shape.resource.instead
+    if other is None or said is None or other.names[said[0]] not in glance(body):
+        return call
+    call.request.names = other.error_names
+    return replace(call, shape=other, instead=None)
 
 
 async def _replace(call: Call, replaced: Callable[[Change, Row], Awaitable[Rows]]) -> Answer:
@@ -226,11 +258,10 @@ async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any
     rows: Rows = [current]
     if shape.embeds:
         rows = await change.tx.rows(shape.statements.get, id=current[0])
-    source = shape.input_under if call.parent_id else shape.input
     merged = merge_patch(shape.writable(rows), given)
     # What is no member has to be named, even where its value is null and the merge would lose it.
     merged |= {name: value for name, value in given.items() if name not in shape.inside}
-    return await _judged(call, change, lambda: source.check(merged), current)
+    return await _judged(call, change, lambda: call.input.check(merged), current)
 
 
 async def _judged(call: Call, change: Change, read: Callable[[], Values], current: Row | None) -> Values:

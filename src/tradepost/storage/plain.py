@@ -27,7 +27,7 @@ from sqlalchemy import (
 from tradepost.domain.event import Event
 from tradepost.domain.record import Record, embedded_child, members, parents
 from tradepost.storage.statement import Statement, either, settled
-from tradepost.storage.tables import BIG, table
+from tradepost.storage.tables import BIG, folded, table
 
 Operator = Literal["eq", "gte", "gt", "lte", "lt"]
 
@@ -206,11 +206,11 @@ class Plain:
 
     def _update_clause(self) -> Any:
         c = self.table.c
-        frozen = {"id", "created_at", "deleted_at", "hash"}
+        own = {*self.names, *map(folded, members(self.record))} - {"id", "created_at"}
         values = {
             column.name: bindparam(f"new_{column.name}", type_=column.type)
             for column in c
-            if column.name not in frozen
+            if column.name in own
         }
         return self.table.update().where(c.id == bindparam("at_id")).values(values)
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import BindParameter, ColumnElement, bindparam, null
+from sqlalchemy import BindParameter, ColumnElement, bindparam, null, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine.interfaces import Dialect
@@ -96,6 +96,38 @@ def _either_sqlite(element: either, compiler: SQLCompiler, **kwargs: Any) -> str
 @compiles(either, "postgresql")
 def _either_postgres(element: either, compiler: SQLCompiler, **kwargs: Any) -> str:
     return compiler.process(element.postgresql, **kwargs)
+
+
+class spelled(ClauseElement):  # noqa: N801 (reads as SQL does, beside `text`)
+    """SQL as it is written, with lists of texts as parameters: `id {any}ids{end}` is one of `:ids`.
+
+    `{any_of}SELECT …{end_of}` is one of what a query finds, found first and then looked up by an index. Where
+    an engine needs other words for the same, it is given them.
+    """
+
+    inherit_cache = False
+
+    def __init__(self, template: str, **others: Mapping[str, str]) -> None:
+        self.template = template
+        self.others = others
+
+
+_WORDS = {
+    "sqlite": {"any": "IN (SELECT value FROM json_each(:", "end": "))", "any_of": "IN (", "end_of": ")"},
+    "postgresql": {
+        "any": "= ANY(CAST(:",
+        "end": " AS text[]))",
+        "any_of": "= ANY(ARRAY(",
+        "end_of": "))",
+    },
+}
+
+
+@compiles(spelled)
+def _spelled(element: spelled, compiler: SQLCompiler, **kwargs: Any) -> str:
+    engine = compiler.dialect.name
+    template = element.template.format(**_WORDS[engine], **element.others.get(engine, {}))
+    return compiler.process(text(template), **kwargs)
 
 
 class settled(ColumnElement[bool]):  # noqa: N801 (reads as SQL does)

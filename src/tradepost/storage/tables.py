@@ -28,6 +28,10 @@ from tradepost.domain.order import Order
 from tradepost.domain.product import Product
 from tradepost.domain.record import Mark, Member, Record, members, parents
 from tradepost.domain.user import User
+from tradepost.domain.webhook_delivery import WebhookDelivery
+from tradepost.domain.webhook_endpoint import WebhookEndpoint
+from tradepost.domain.webhook_redelivery import WebhookRedelivery
+from tradepost.domain.webhook_secret import WebhookSecret
 
 metadata = MetaData()
 
@@ -119,6 +123,72 @@ events = Table(
 Index("events_id_key", events.c.id, unique=True)
 Index("events_position_idx", events.c.xid, events.c.seq)
 Index("events_subject_idx", events.c.subject, events.c.xid, events.c.seq)
+
+# Since when an endpoint has done nothing but fail.
+webhook_endpoints = table(WebhookEndpoint)
+webhook_endpoints.append_column(Column("failing_since", BYTES_ORDERED))
+
+# `confirmed` deliveries in a row under its successor, while it retires; how often it was `needed` meanwhile.
+webhook_secrets = table(WebhookSecret)
+webhook_secrets.append_column(Column("sealed", BYTES_ORDERED))
+webhook_secrets.append_column(Column("confirmed", BIG, nullable=False))
+webhook_secrets.append_column(Column("needed", BIG, nullable=False))
+
+# Who gets which events: what the endpoints that are enabled name as types, a row each.
+webhook_subscriptions = Table(
+    "webhook_subscriptions",
+    metadata,
+    Column("pattern", BYTES_ORDERED, primary_key=True),
+    Column("endpoint_id", BYTES_ORDERED, primary_key=True),
+    sqlite_with_rowid=False,
+)
+Index("webhook_subscriptions_endpoint_id_idx", webhook_subscriptions.c.endpoint_id)
+
+# `attempt` is the number of the next one; `later` the queue it waits in: 0 is for first attempts, 1 for
+# retries, 2 for redeliveries.
+# A `lease` names who is at it, until when. `source` is that of a ping, which has no event.
+webhook_deliveries = table(WebhookDelivery)
+for _column in (
+    Column("attempt", BIG, nullable=False),
+    Column("later", BIG, nullable=False),
+    Column("lease", BYTES_ORDERED),
+    Column("leased_until", BYTES_ORDERED),
+    Column("source", BYTES_ORDERED),
+):
+    webhook_deliveries.append_column(_column)
+_d = webhook_deliveries.c
+# Not by status: a planner that thinks that little is pending would walk all that is.
+DUE = text("next_attempt_at IS NOT NULL AND lease IS NULL")
+LEASED = text("lease IS NOT NULL")
+Index(
+    "webhook_deliveries_due_idx",
+    *(_d.endpoint_id, _d.later, _d.next_attempt_at),
+    sqlite_where=DUE,
+    postgresql_where=DUE,
+)
+Index("webhook_deliveries_leased_idx", _d.endpoint_id, _d.later, sqlite_where=LEASED, postgresql_where=LEASED)
+Index("webhook_deliveries_endpoint_id_idx", _d.endpoint_id, _d.id)
+Index("webhook_deliveries_event_id_idx", _d.event_id, _d.id)
+Index("webhook_deliveries_status_idx", _d.status, _d.id)
+_MADE_BY = text("redelivery_id IS NOT NULL")
+Index(
+    "webhook_deliveries_redelivery_id_idx",
+    *(_d.redelivery_id, _d.id),
+    sqlite_where=_MADE_BY,
+    postgresql_where=_MADE_BY,
+)
+
+# `position` is the last event that was looked at.
+webhook_redeliveries = table(WebhookRedelivery)
+webhook_redeliveries.append_column(Column("position", BYTES_ORDERED, nullable=False))
+_UNFINISHED = text("finished_at IS NULL")
+Index(
+    "webhook_redeliveries_unfinished_idx",
+    webhook_redeliveries.c.id,
+    sqlite_where=_UNFINISHED,
+    postgresql_where=_UNFINISHED,
+)
+Index("webhook_redeliveries_endpoint_id_idx", webhook_redeliveries.c.endpoint_id, webhook_redeliveries.c.id)
 
 idempotency_keys = Table(
     "idempotency_keys",

@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlsplit
 from tradepost import assembly
 from tradepost.cli.checkup import machine
 from tradepost.cli.checkup.finding import Finding, fail, ok, warn
+from tradepost.cli.checkup.webhooks import webhooks
 from tradepost.clock import Clock, instant, parse_instant
 from tradepost.problems import Problem
 from tradepost.settings import Settings
@@ -59,6 +60,8 @@ async def _opened(database: Database, found: Settings) -> AsyncIterator[Finding]
         yield await _written(database)
         yield await _keys(database)
         yield await _ahead(database)
+        async for finding in webhooks(database, found):
+            yield finding
 
 
 def _file(url: str) -> tuple[bool, list[Finding]]:

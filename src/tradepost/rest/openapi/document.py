@@ -15,6 +15,7 @@ from tradepost.rest.openapi.introduction import introduction
 from tradepost.rest.openapi.operations import SECURITY, Operations, addresses
 from tradepost.rest.openapi.parameters import SHARED
 from tradepost.rest.openapi.schemas import Json, Schemas
+from tradepost.rest.openapi.webhooks import PARAMETERS, webhooks
 from tradepost.rest.openapi.words import heading
 from tradepost.rest.shape import Shape
 from tradepost.versions.changes import Version
@@ -39,14 +40,14 @@ def document(
     """The OpenAPI document of a version; `event_types` by their full names."""
     schemas, answers = Schemas(shapes), Answers(base_url)
     example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
-    operations = Operations(
-        list(shapes.values()), schemas, answers, Examples(shapes, base_url, example), deprecated
-    )
+    examples = Examples(shapes, base_url, example)
+    operations = Operations(list(shapes.values()), schemas, answers, examples, deprecated)
     paths = {
         address.path: operations.at(address) for shape in shapes.values() for address in addresses(shape)
     }
     pages = documents(version.name, event_types)
     paths |= {page.path: path_item(page, answers) for page in pages}
+    received = webhooks(event_types, schemas, examples)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -60,10 +61,11 @@ def document(
         "tags": [*_tags(shapes.values()), _PAGES],
         "security": [{SECURITY: []}],
         "paths": paths,
+        "webhooks": received,
         "components": {
             "securitySchemes": {SECURITY: _KEY},
             "schemas": {**schemas.made, "Problem": PROBLEM, "MemberError": MEMBER_ERROR},
-            "parameters": SHARED,
+            "parameters": {**SHARED, **(PARAMETERS if received else {})},
             "headers": HEADERS,
             "responses": dict(sorted(answers.made.items())),
         },

@@ -4,6 +4,7 @@ What is not in the table gets a value of its type; a record that nobody thought 
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,14 @@ _MOMENT = "2026-11-20T08:15:30.123Z"
 _KEY = "tp_4f9k2m7q_3ZcV8nQ1xR5tY7uW2sD4gH6jK9lP0bNm"
 _TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 _LINE = {"sku": "LAMP-01", "name": "Desk lamp", "unit_price": 19.99, "currency": "EUR", "total": 39.98}
+
+
+def sample_id(kind: str) -> str:
+    """An id for a kind: always the same, so that examples refer to one another."""
+    digits = hashlib.sha256(kind.encode()).hexdigest()
+    return f"019aa0c1-8d2e-7{digits[:3]}-8{digits[3:6]}-{digits[6:18]}"
+
+
 _VALUES: dict[str, Mapping[str, Any]] = {
     "user": {"name": "Ada Lovelace", "email": "ada@example.com"},
     "address": {
@@ -48,8 +57,54 @@ _VALUES: dict[str, Mapping[str, Any]] = {
         "prefix": "4f9k2m7q",
         "revoked_at": None,
     },
+    "webhook_endpoint": {
+        "url": "https://hooks.example.com/orders",
+        "description": "Tells the warehouse.",
+        "event_types": ["order.*"],
+    },
+    "webhook_delivery": {
+        "endpoint_id": sample_id("webhook_endpoint"),
+        "event_id": sample_id("event"),
+        "status": "DELIVERED",
+        "attempts": [
+            {
+                "number": 0,
+                "attemptedAt": "2026-11-20T08:15:30.140Z",
+                "durationMs": 5000,
+                "responseStatus": None,
+                "error": "timed out after 5 s",
+                "responseBody": None,
+                "secretId": sample_id("webhook_secret"),
+            },
+            {
+                "number": 1,
+                "attemptedAt": "2026-11-20T08:15:40.390Z",
+                "durationMs": 38,
+                "responseStatus": 204,
+                "error": None,
+                "responseBody": "",
+                "secretId": sample_id("webhook_secret"),
+            },
+        ],
+        "redelivery_id": None,
+    },
+    "webhook_redelivery": {
+        "endpoint_id": sample_id("webhook_endpoint"),
+        "from_": "2026-11-19T00:00:00.000Z",
+        "to": "2026-11-20T00:00:00.000Z",
+        "event_types": ["order.*"],
+        "status": "ABANDONED",
+        "made": 37,
+        "finished_at": _MOMENT,
+    },
 }
-_SECRETS = {"key": _KEY}
+# Of a new item, what comes about later.
+_NEW: dict[str, Mapping[str, Any]] = {
+    "webhook_delivery": {"status": "PENDING", "attempts": [], "next_attempt_at": _MOMENT},
+    "webhook_redelivery": {"made": 0, "finished_at": None},
+}
+_SIGNING = dict.fromkeys(("secret", "value"), "whsec_mXQ0Yk3vT1pW8sZ6rB2nLd5hJ7gF9cKaE4uR0iOqPxM=")
+_SECRETS = {"key": _KEY, **_SIGNING}
 
 
 class Examples:
@@ -71,7 +126,8 @@ class Examples:
     def created(self, shape: Shape) -> Json:
         """A new item, with its secrets."""
         secrets = shape.resource.actions.reveals if shape.resource.actions else {}
-        return self.item(shape) | {name: _SECRETS.get(name, "shown-this-once") for name in secrets}
+        new = {shape.names[name]: value for name, value in _NEW.get(shape.record.kind, {}).items()}
+        return self.item(shape) | new | {name: _SECRETS.get(name, "shown-this-once") for name in secrets}
 
     def body(self, shape: Shape, *, under: bool) -> Json:
         """What would make the item: what is required, and what is not at its default."""
@@ -86,6 +142,7 @@ class Examples:
     def value(self, record: type[Record], each: Member) -> Any:
         """A value of a member."""
         known = self._event() if record.kind == "event" else _VALUES.get(record.kind, {})
+        known = {"event_type": self._event_type, **known}
         if each.name in known:
             return known[each.name]
         if each.name == "id":
@@ -127,12 +184,18 @@ class Examples:
         others = [value for value in each.values if value != each.default]
         return others[0] if others else self.value(record, each)
 
+    def delivered(self, shape: Shape, event_type: str) -> Json:
+        """An event of a type as a receiver gets it; `shape` is that of events."""
+        event = Examples(self._shapes, self._base_url, event_type).item(shape)
+        return event | {"signedat": "2026-11-20T08:15:30.140Z", "attempt": 0}
+
     def _event(self) -> Json:
-        kind = self._event_type.split(".")[-2]
+        kind, _, version = named(self._event_type)
+        subjects = {"webhook": "webhook-endpoints"}
         return {
             "source": self._base_url,
             "type": self._event_type,
-            "subject": f"{kind}s/{sample_id(kind)}",
+            "subject": f"{subjects.get(kind, f'{kind}s')}/{sample_id(kind)}",
             "time": _MOMENT,
             "dataschema": f"{self._base_url}/event-types/{self._event_type}",
             "data": {
@@ -140,22 +203,24 @@ class Examples:
                 "entityId": sample_id(kind),
                 "eventType": self._event_type,
                 "timestamp": _MOMENT,
-                "schemaVersion": "1",
+                "schemaVersion": version,
             },
             "traceparent": _TRACE,
         }
+
+
+def named(event_type: str) -> tuple[str, str, str]:
+    """`dev.tradepost.order.placed.v2` → order, placed, 2."""
+    found = re.fullmatch(r"(?:.*\.)?(\w+)\.(?!v[0-9]+$)(\w+)(?:\.v([0-9]+))?", event_type)
+    if found is None:
+        raise AssertionError(event_type)
+    return found[1], found[2], found[3] or "1"
 
 
 def _changed(taken: list[Member]) -> Member | None:
     """The member an example changes: its status if it has one, else the first that is a number, else any."""
     ranked = sorted(taken, key=lambda each: (not each.values, not each.is_integer))
     return next(iter(ranked), None)
-
-
-def sample_id(kind: str) -> str:
-    """An id for a kind: always the same, so that examples refer to one another."""
-    digits = hashlib.sha256(kind.encode()).hexdigest()
-    return f"019aa0c1-8d2e-7{digits[:3]}-8{digits[3:6]}-{digits[6:18]}"
 
 
 def of_type(schema: Json) -> Any:

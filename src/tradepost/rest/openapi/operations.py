@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tradepost.actions.plain import Plain
-from tradepost.domain.record import Mark, members
+from tradepost.domain.record import Mark, camel, members
 from tradepost.problems import (
     Conflict,
     Duplicate,
@@ -72,7 +72,7 @@ class Address:
     @property
     def parent_parameter(self) -> str:
         parent = self.shape.resource.parent
-        return f"{parent.parent.kind}Id" if parent else ""
+        return camel(f"{parent.parent.kind}_id") if parent else ""
 
     @property
     def path(self) -> str:
@@ -88,13 +88,16 @@ class Address:
     @property
     def noun(self) -> str:
         """`OrderLineItem` below an order, `LineItem` at its own address."""
-        parent = self.shape.resource.parent
-        above = pascal(parent.parent.kind) if self.under and parent else ""
-        return above + pascal(self.shape.record.kind)
+        return self._above + pascal(self.shape.resource.one)
 
     @property
     def nouns(self) -> str:
-        return self.noun.removesuffix(pascal(self.shape.record.kind)) + pascal(self.shape.record.plural)
+        return self._above + pascal(self.shape.resource.many)
+
+    @property
+    def _above(self) -> str:
+        parent = self.shape.resource.parent
+        return pascal(parent.parent.kind) if self.under and parent else ""
 
     @property
     def of(self) -> str:
@@ -190,17 +193,19 @@ class Operations:
 
     def _post(self, address: Address) -> Json:
         shape = address.shape
-        content = self._content(address, self.schemas.created(shape), self.examples.created(shape))
+        made_of = [self.schemas.created(each) for each in self._makes(shape)]
+        content = self._content(address, _one_of(made_of), self.examples.created(shape))
         carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
         made = self.answers.success("The new item.", carried, content)
-        made["links"] = dict(self._links(address))
+        new = [address, *(Address(each, under=False, item=False) for each in self._makes(shape)[1:])]
+        made["links"] = {name: link for each in new for name, link in self._links(each)}
         kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
         return {
             **self._operation(
                 address, f"create{address.noun}", f"Create {one(shape.record)}{address.of}", "create"
             ),
             "parameters": parameters.refer("IdempotencyKey"),
-            "requestBody": self._body(address),
+            "requestBody": self._new_body(address),
             "responses": {"201": made, **self._problems(address, kinds, method="POST")},
         }
 
@@ -306,6 +311,21 @@ class Operations:
         example = self.examples.body(address.shape, under=address.under)
         return {"required": True, "content": self._content(address, schema, example)}
 
+    def _new_body(self, address: Address) -> Json:
+        """The body of a POST: what makes an item, or one of what is made instead."""
+        shape = address.shape
+        schemas = [self.schemas.body(each, under=address.under) for each in self._makes(shape)]
+        example = self.examples.body(shape, under=address.under)
+        taken = shape.input_under if address.under else shape.input
+        content = self._content(address, _one_of(schemas), example)
+        return {"required": not taken.requires_nothing, "content": content}
+
+    def _makes(self, shape: Shape) -> list[Shape]:
+        """What a POST may make."""
+        instead = shape.resource.instead
+        others = [each for each in self.shapes if instead and each.record is instead[1]]
+        return [shape, *others]
+
     def _problems(self, address: Address, kinds: Kinds, method: str = "GET") -> Json:
         """Those of every operation, of this one, and of the resource's own rules."""
         actions = address.shape.resource.actions
@@ -345,6 +365,10 @@ class Operations:
             for each in self.shapes
             if each.resource.parent and each.resource.parent.parent is shape.record
         ]
+
+
+def _one_of(schemas: list[Json]) -> Json:
+    return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
 
 
 def _link(operation: str, given: Json) -> tuple[str, Json]:

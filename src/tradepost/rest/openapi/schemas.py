@@ -39,14 +39,16 @@ _EVENT_DATA: Json = {
         "schemaVersion": {"type": "string", "description": "The version of this object's schema."},
     },
 }
+_EVENT_ID: Json = _TEXT  # of a second schema version it is the id of the first, and a suffix
 # What the type of a member does not tell.
 _KNOWN: dict[tuple[str, str], Json] = {
-    ("event", "id"): _TEXT,  # the second schema version of an event has the id of the first and a suffix
+    ("event", "id"): _EVENT_ID,
     ("event", "specversion"): {"const": "1.0", **_TEXT},
     ("event", "datacontenttype"): {"const": "application/json", **_TEXT},
     ("event", "source"): {"format": "uri", **_TEXT},
     ("event", "dataschema"): {"format": "uri", **_TEXT},
     ("event", "data"): _EVENT_DATA,
+    ("webhook_delivery", "event_id"): _EVENT_ID,
 }
 
 
@@ -54,7 +56,7 @@ class Schemas:
     """The schemas of one version, each made once and referred to from then on."""
 
     def __init__(self, shapes: Mapping[type[Record], Shape]) -> None:
-        self._shapes = shapes
+        self.shapes = shapes
         self.made: Json = {}
 
     def item(self, shape: Shape) -> Json:
@@ -116,6 +118,21 @@ class Schemas:
             },
         )
 
+    def delivered(self, shape: Shape, added: Json) -> Json:
+        """An item as webhooks deliver it: with what is `added` in each attempt."""
+        name = pascal(shape.record.kind)
+        self.item(shape)
+        made: Json = self.made[name]
+        return self._named(
+            f"{name}Delivered",
+            {
+                **made,
+                "description": f"{made['description']} As webhooks deliver it, signed.",
+                "required": [*made["required"], *added],
+                "properties": {**made["properties"], **added},
+            },
+        )
+
     def body(self, shape: Shape, *, under: bool) -> Json:
         """What makes or replaces an item."""
         taken, name = self._taken(shape, under=under)
@@ -155,7 +172,8 @@ class Schemas:
             return shape.input, name
         same = shape.input.taken == shape.input_under.taken
         parent = shape.resource.parent
-        return shape.input_under, name if same or parent is None else pascal(parent.parent.kind) + name
+        below = pascal(shape.resource.one)
+        return shape.input_under, name if same or parent is None else pascal(parent.parent.kind) + below
 
     def _record(self, record: type[Record], names: Mapping[str, str], name: str) -> Json:
         required = [names[each.name] for each in members(record) if Mark.OMITTED not in each.marks]
@@ -173,7 +191,7 @@ class Schemas:
 
     def _other(self, record: type[Record]) -> Json:
         """A record that another shows: as it is at its own address, if it has one."""
-        shape = self._shapes.get(record)
+        shape = self.shapes.get(record)
         return self._record(record, shape.names if shape else names_of(record), pascal(record.kind))
 
     def _properties(self, record: type[Record], names: Mapping[str, str]) -> Json:
@@ -205,6 +223,8 @@ class Schemas:
                 found[name] = {"description": f"{each.description} Ignored here.", "readOnly": True}
         for children in self._children(taken):
             found[taken.names[children]] = self._children_of(taken)
+        for secret in taken.revealed:
+            found[secret] = {"description": "Ignored here.", "readOnly": True}
         return found
 
     def _written(self, record: type[Record], each: Member, *, patch: bool) -> Json:
@@ -249,7 +269,15 @@ class Schemas:
         if each.snapshot_of:
             return self._other(each.snapshot_of)
         known = _KNOWN.get((record.kind, each.name))
-        return typed(each) if known is None else dict(known)
+        return self._typed_by_structs(record, each) if known is None else dict(known)
+
+    def _typed_by_structs(self, record: type[Record], each: Member) -> Json:
+        """The schema of a member's value; structs in it are schemas of their own, named after the record."""
+        name = f"#/components/schemas/{pascal(record.kind)}{{name}}"
+        _, structs = msgspec.json.schema_components([each.type], ref_template=name)
+        for struct, schema in structs.items():
+            self._named(f"{pascal(record.kind)}{struct}", {k: v for k, v in schema.items() if k != "title"})
+        return typed(each, name)
 
     def _named(self, name: str, schema: Json) -> Json:
         if self.made.setdefault(name, schema) != schema:
@@ -258,11 +286,11 @@ class Schemas:
         return {"$ref": f"#/components/schemas/{name}"}
 
 
-def typed(each: Member) -> Json:
-    """The schema of a member's value, null aside."""
+def typed(each: Member, reference: str = "#/$defs/{name}") -> Json:
+    """The schema of a member's value, null aside; structs in it are referred to."""
     if Mark.MONEY in each.marks:
         return {"type": "number", "minimum": 0}
-    found = msgspec.json.schema(each.type)
+    ((found,), _) = msgspec.json.schema_components([each.type], ref_template=reference)
     found.pop("description", None)
     found = next((option for option in found.get("anyOf", ()) if option != {"type": "null"}), found)
     if each.values:

@@ -6,13 +6,13 @@ that line is every position known for good. SQLite has one writer at a time, and
 
 from typing import Any
 
-from sqlalchemy import and_, bindparam, literal_column, select, text, tuple_
+from sqlalchemy import and_, bindparam, func, literal_column, select, text, tuple_
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement, ColumnElement
 
 from tradepost.storage.statement import Statement, either
-from tradepost.storage.tables import BIG, events
+from tradepost.storage.tables import BIG, events, webhook_subscriptions
 
 _c = events.c
 
@@ -49,9 +49,19 @@ def _moment_postgres(_element: _moment, _compiler: SQLCompiler, **_kwargs: Any) 
     return "SELECT pg_current_snapshot()::text, 0"
 
 
-APPEND = Statement(
-    "appends an event to the log",
-    events.insert().values({c.name: bindparam(c.name) for c in _c if c.name not in ("seq", "xid")}),
+_APPEND = events.insert().values({c.name: bindparam(c.name) for c in _c if c.name not in ("seq", "xid")})
+_TOLD = (
+    select(webhook_subscriptions.c.endpoint_id)
+    .where(webhook_subscriptions.c.pattern.in_([bindparam("every"), bindparam("family"), bindparam("name")]))
+    .distinct()
+    .subquery()
+)
+
+APPEND = Statement("appends an event to the log", _APPEND)
+
+APPEND_ONE = Statement(
+    "the same, and which endpoints are to be told of it, with commas between: one round trip for both",
+    _APPEND.returning(select(func.string_agg(_TOLD.c.endpoint_id, literal_column("','"))).scalar_subquery()),
 )
 
 MOMENT = Statement("which events are in the log now: a snapshot, and a sequence number", _moment())
@@ -70,11 +80,20 @@ AFTER = Statement(
     .limit(bindparam("limit", type_=BIG)),
 )
 
+PIECE = Statement(
+    "the last of the next thousand events behind an id and before another",
+    text(
+        "SELECT max(id) FROM (SELECT id FROM events WHERE id > :after AND id < :before"
+        " ORDER BY id LIMIT 1000) piece"
+    ),
+)
+
 # The newest event stays: SQLite counts on from it, so that no position is ever given twice.
 PURGE = Statement(
-    "forgets a bounded number of events from before an id",
+    "forgets the events of a piece, but for those that are still to be delivered",
     text(
-        "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE id < :before"
-        " AND seq < (SELECT max(seq) FROM events) ORDER BY id LIMIT 1000)"
+        "DELETE FROM events WHERE id > :after AND id <= :upto AND seq < (SELECT max(seq) FROM events)"
+        " AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d"
+        " WHERE d.event_id = events.id AND d.next_attempt_at IS NOT NULL)"
     ),
 )

@@ -1,0 +1,1 @@
+"""A receiver of webhooks in Python's standard library alone."""

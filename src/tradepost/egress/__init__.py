@@ -1,0 +1,1 @@
+"""The way out: requests to addresses that strangers chose, which cannot be turned against this network."""

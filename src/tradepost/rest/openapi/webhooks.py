@@ -1,0 +1,102 @@
+"""The webhooks in the document: for each type of event the request that a receiver gets."""
+
+from collections.abc import Sequence
+
+from tradepost.domain.event import Event
+from tradepost.domain.webhook_endpoint import WebhookEndpoint
+from tradepost.events.event_type import EventType
+from tradepost.rest.openapi.examples import Examples, named
+from tradepost.rest.openapi.schemas import Json, Schemas
+from tradepost.rest.openapi.words import heading, pascal
+
+_TYPES = ("application/cloudevents+json", "application/json")
+
+
+def _header(name: str, description: str, pattern: str, example: str) -> Json:
+    schema = {"type": "string", "pattern": pattern}
+    return {
+        "name": name,
+        "in": "header",
+        "required": True,
+        "description": description,
+        "schema": schema,
+        "example": example,
+    }
+
+
+PARAMETERS: dict[str, Json] = {
+    "Signature": _header(
+        "X-Signature-256",
+        "HMAC-SHA256 of the body, byte for byte, keyed with the endpoint's secret as it stands. Compare it "
+        "in constant time; while secrets are rotated, one of the two fits.",
+        "^sha256=[0-9a-f]{64}$",
+        "sha256=" + "5d1c04b7" * 8,
+    ),
+    "WebhookId": _header(
+        "webhook-id",
+        "The id of the event, the same in every attempt (Standard Webhooks).",
+        "^.+$",
+        "019aa0c1-8d2e-7ba5-8f1c-6b2f8a3d9c10",
+    ),
+    "WebhookTimestamp": _header(
+        "webhook-timestamp",
+        "When this attempt was signed, in seconds since 1970 (Standard Webhooks).",
+        "^[0-9]+$",
+        "1795162530",
+    ),
+    "WebhookSignature": _header(
+        "webhook-signature",
+        "HMAC-SHA256 of `id.timestamp.body`, keyed with what is base64 in the secret (Standard Webhooks).",
+        "^v1,[A-Za-z0-9+/]{43}=$",
+        "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
+    ),
+}
+_RESPONSES: Json = {
+    "2XX": {"description": "Any status of success acknowledges the event, if it comes within 5 seconds."},
+    "default": {
+        "description": "Anything else, a redirect too, or no answer in time: the event is sent again 5 s, "
+        "30 s, 2 min, 10 min, 1 h, 6 h and 24 h after the failure before, then it is abandoned."
+    },
+}
+_ADDED: Json = {
+    "signedat": {
+        "type": "string",
+        "format": "date-time",
+        "description": "When this attempt was signed: refuse what is more than five minutes old.",
+    },
+    "attempt": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": 7,
+        "description": "0 is the first attempt; 1 to 7 are retries.",
+    },
+}
+
+
+def webhooks(event_types: Sequence[str], schemas: Schemas, examples: Examples) -> Json:
+    """The requests by the types of their events; none where there are no endpoints to send them to."""
+    if not {Event, WebhookEndpoint} <= schemas.shapes.keys():
+        return {}
+    return {each: {"post": _received(each, schemas, examples)} for each in event_types}
+
+
+def _received(event_type: str, schemas: Schemas, examples: Examples) -> Json:
+    kind, verb, version = named(event_type)
+    suffix = "" if version == "1" else f"V{version}"
+    event = schemas.shapes[Event]
+    schema = {
+        **schemas.delivered(event, _ADDED),
+        "properties": {event.names["type"]: {"const": event_type}},
+    }
+    media = {"schema": schema, "example": examples.delivered(event, event_type)}
+    return {
+        "operationId": f"receive{pascal(kind)}{verb.title()}{suffix}",
+        "summary": EventType(f"{kind}.{verb}").description,
+        "description": "Verify the signature before anything else, then deduplicate on `id`: an event may "
+        "arrive more than once, and out of order.",
+        "tags": [heading(WebhookEndpoint)],
+        "security": [],
+        "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in PARAMETERS],
+        "requestBody": {"required": True, "content": dict.fromkeys(_TYPES, media)},
+        "responses": _RESPONSES,
+    }

@@ -1,0 +1,63 @@
+"""Webhook secrets: kept sealed, and retired by what deliveries show."""
+
+from sqlalchemy import bindparam, case, null, select, text
+
+from tradepost.storage.statement import Statement
+from tradepost.storage.tables import BIG, webhook_secrets
+
+_s = webhook_secrets.c
+
+SEALED = Statement(
+    "all sealed values",
+    select(_s.sealed).where(_s.sealed.is_not(None)),
+)
+
+OF_STATUS = Statement(
+    "an endpoint's secret of a status",
+    select(_s.id).where(_s.endpoint_id == bindparam("endpoint_id"), _s.status == bindparam("status")),
+)
+
+RETIRING = Statement(
+    "has the current secret of an endpoint retire",
+    webhook_secrets.update()
+    .where(_s.endpoint_id == bindparam("at_endpoint_id"), _s.status == text("'CURRENT'"))
+    .values(status="RETIRING", version=_s.version + 1),
+)
+
+RETIRE = Statement(
+    "retires a secret that is retiring, and forgets its value",
+    webhook_secrets.update()
+    .where(_s.id == bindparam("at_id"), _s.status == text("'RETIRING'"))
+    .values(status="RETIRED", sealed=null(), retired_at=bindparam("now"), version=_s.version + 1),
+)
+
+FORGET = Statement(
+    "forgets the values of all secrets of an endpoint",
+    webhook_secrets.update()
+    .where(_s.endpoint_id == bindparam("at_endpoint_id"))
+    .values(status="RETIRED", sealed=null()),
+)
+
+NEEDED = Statement(
+    "notes that a delivery was confirmed under a retiring secret alone",
+    webhook_secrets.update()
+    .where(_s.id == bindparam("at_id"))
+    .values(confirmed=text("0"), needed=_s.needed + 1),
+)
+
+CONFIRMED = Statement(
+    "notes that a delivery was confirmed without a retiring secret",
+    webhook_secrets.update().where(_s.id == bindparam("at_id")).values(confirmed=_s.confirmed + 1),
+)
+
+RETIRE_CONFIRMED = Statement(
+    "retires a secret once so many deliveries in a row did without it; more if it was needed meanwhile",
+    webhook_secrets.update()
+    .where(
+        _s.id == bindparam("at_id"),
+        _s.status == text("'RETIRING'"),
+        _s.confirmed
+        >= case((_s.needed == 0, bindparam("enough", type_=BIG)), else_=bindparam("enough_again", type_=BIG)),
+    )
+    .values(status="RETIRED", sealed=null(), retired_at=bindparam("now"), version=_s.version + 1),
+)

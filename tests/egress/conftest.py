@@ -1,0 +1,22 @@
+"""Both event loops that the service runs on."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+import uvloop
+
+T = TypeVar("T")
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Runs a coroutine to its end on each loop in turn."""
+    factory = uvloop.new_event_loop if request.param == "uvloop" else None
+
+    def run_it(work: Coroutine[Any, Any, T]) -> T:
+        with asyncio.Runner(loop_factory=factory) as runner:
+            return runner.run(work)
+
+    return run_it

@@ -1,0 +1,274 @@
+"""Isolation: whoever hangs or fails has a few slots and no more, and delays neither others nor itself."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import shop
+from tests.conformance.store import sql
+from tests.given_clock import SECOND, GivenClock
+from tests.service import Service
+from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events, until
+from tradepost.clock import instant
+from tradepost.events.outbox import delivery
+from tradepost.storage.database import Writing
+from tradepost.storage.statements.webhook_deliveries import LANES_AT_ONCE, QUEUE
+from tradepost.webhooks import worker
+from tradepost.webhooks.slots import FOR_LATER, SLOTS, chosen
+
+NewReceiver = Callable[..., Receiver]
+
+# --- the rule ---
+
+OUT = st.tuples(st.integers(0, SLOTS), st.integers(0, FOR_LATER)).filter(lambda out: sum(out) <= SLOTS)
+QUEUE_LENGTHS = st.integers(0, 8)
+
+
+@given(QUEUE_LENGTHS, QUEUE_LENGTHS, OUT)
+def test_slots_are_kept_to_and_none_is_wasted(first: int, later: int, out: tuple[int, int]) -> None:
+    """Never are more than 4 out, nor more later ones than 2; each queue goes in order; what may go is not held back."""
+    firsts, laters = [f"first {n}" for n in range(first)], [f"later {n}" for n in range(later)]
+    going = chosen(firsts, laters, *out)
+    of_first = [each for each in going if each in firsts]
+    of_later = [each for each in going if each in laters]
+    assert of_first == firsts[: len(of_first)]
+    assert of_later == laters[: len(of_later)]
+    assert len(going) == len(of_first) + len(of_later)
+    assert sum(out) + len(going) <= SLOTS
+    assert out[1] + len(of_later) <= FOR_LATER
+    if sum(out) + len(going) < SLOTS:
+        assert of_first == firsts
+        assert of_later == laters or out[1] + len(of_later) == FOR_LATER
+
+
+@given(st.lists(st.sampled_from(["first", "later"]), min_size=1, max_size=60))
+def test_neither_queue_starves(ends: list[str]) -> None:
+    """With both queues endless, each has slots at any time, whichever deliveries end and in whatever order."""
+    out = Counter(chosen(["first"] * 9, ["later"] * 9, 0, 0))
+    for end in ends:
+        out[end] -= 1
+        assert out[end] >= 0
+        out.update(chosen(["first"] * 9, ["later"] * 9, out["first"], out["later"]))
+        assert out == {"first": SLOTS - FOR_LATER, "later": FOR_LATER}
+
+
+# --- one that hangs ---
+
+
+def test_one_that_hangs_has_four_slots_and_delays_nobody(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver
+) -> None:
+    """While all of one endpoint's slots hang, each of another's events arrives; the first never has a fifth open."""
+    hanging, healthy = new_receiver(HANG), new_receiver()
+    stuck = an_endpoint(shop_service, hanging.url)
+    an_endpoint(shop_service, healthy.url)
+    for count in (12, 24):
+        events(shop_service, 12)
+        courier.deliver_until(partial(all_have_got, [healthy], count))
+    hanging.wait_for(4)
+    courier.turn()
+    assert (len(hanging.got), hanging.now_open) == (4, 4)
+    assert {each["status"] for each in deliveries_of(shop_service, stuck)} == {"PENDING"}
+    hanging.release()
+    courier.deliver()
+    assert sorted(hanging.ids()) == sorted(healthy.ids())
+    assert hanging.most_open == 4
+
+
+def all_have_got(receivers: list[Receiver], count: int) -> bool:
+    return all(len(each.got) >= count for each in receivers)
+
+
+def test_a_failing_endpoint_gets_its_newer_event_with_the_next_turn(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """However many retries are due for an endpoint, two of them go, and with them what happens now."""
+    receiver = new_receiver(500)
+    endpoint = an_endpoint(shop_service, receiver.url)
+    events(shop_service, 200)
+    courier.deliver()
+    assert {each["attempts"][0]["responseStatus"] for each in deliveries_of(shop_service, endpoint)} == {500}
+    clock.move(6 * SECOND)
+    receiver.answer = HANG
+    receiver.got.clear()
+    for count in (3, 4):
+        shop.a_user(shop_service)
+        courier.turn()
+        receiver.wait_for(count)
+    assert Counter(each.event["attempt"] for each in receiver.got) == {0: 2, 1: 2}
+
+
+def test_a_flood_of_new_events_does_not_hold_up_a_retry(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """However many events are new, a retry that is due goes with the next turn."""
+    receiver = new_receiver(500)
+    an_endpoint(shop_service, receiver.url)
+    shop.a_user(shop_service)
+    courier.deliver()
+    clock.move(6 * SECOND)
+    receiver.answer = HANG
+    receiver.got.clear()
+    events(shop_service, 50)
+    courier.turn()
+    receiver.wait_for(4)
+    assert Counter(each.event["attempt"] for each in receiver.got) == {0: 3, 1: 1}
+
+
+def test_redeliveries_give_way_to_what_happens_now(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """Deliveries asked for again have half of the slots, however many they are; what happens now has the others."""
+    receiver = new_receiver()
+    endpoint = an_endpoint(shop_service, receiver.url)
+    events(shop_service, 30)
+    courier.deliver()
+    clock.move(SECOND)
+    again = {"endpointId": endpoint["id"], "from": "2026-11-20T00:00:00Z"}
+    shop_service.made("/v1/webhook-deliveries", again)
+    shop_service.run(courier.deliveries.upkeep.redeliver())
+    before = set(receiver.ids())
+    receiver.answer = HANG
+    receiver.got.clear()
+    events(shop_service, 2)
+    courier.turn()
+    receiver.wait_for(4)
+    assert Counter(each in before for each in receiver.ids()) == {True: 2, False: 2}
+
+
+@pytest.mark.parametrize("status", ["ENABLED", "DISABLED"])
+def test_hundreds_of_dead_endpoints_delay_nobody(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock, status: str
+) -> None:
+    """Behind more endpoints than a look takes in, disabled or with retries to come, an event still goes out at once."""
+    dead = an_endpoint(shop_service, "https://192.0.43.8/", "order.*", status=status)
+    retried_at = clock.now() + (30 * SECOND if status == "ENABLED" else -SECOND)
+    shop_service.run(_multiply(shop_service, dead["id"], 2 * LANES_AT_ONCE, instant(retried_at)))
+    receiver = new_receiver()
+    an_endpoint(shop_service, receiver.url)
+    shop.a_user(shop_service)
+    for _ in range(9):
+        if courier.turn() > 0:
+            break
+    courier.settle()
+    assert len(receiver.got) == 1
+
+
+@pytest.mark.parametrize("place", ["before them", "behind them"])
+def test_more_that_hang_than_there_is_room_for_leave_others_their_turn(
+    engine: str,
+    new_service: Callable[..., Service],
+    clock: GivenClock,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    """Where endpoints that hang could take all that a worker has room for, another still gets its turn among them."""
+    monkeypatch.setattr(worker, "_ROOM", 2 * SLOTS)
+    service = new_service(engine, clock=clock, webhook_allow_private="1", webhook_timeout="0.1")
+    courier, hanging, healthy = Courier(service), Receiver(service, HANG), Receiver(service)
+    urls = [(hanging.url, "user.created")] * 4
+    urls.insert(0 if place == "before them" else 4, (healthy.url, "product.created"))
+    for url, event_type in urls:
+        an_endpoint(service, url, event_type)
+    events(service, 20)
+    clock.move(SECOND)
+    for _ in range(6):
+        shop.a_product(service)
+    courier.deliver_until(partial(all_have_got, [healthy], 6))
+    assert len(hanging.got) < 4 * 20
+    hanging.release()
+    courier.stop()
+    hanging.stop()
+    healthy.stop()
+
+
+COPY = sql(
+    "INSERT INTO webhook_endpoints (id, url, event_types, content_type, status, created_at, updated_at, version)"
+    " SELECT CAST(:id AS text), url, event_types, content_type, status, created_at, updated_at, version"
+    " FROM webhook_endpoints WHERE id = :like"
+)
+
+
+async def _multiply(service: Service, endpoint_id: str, count: int, due: str) -> None:
+    """Makes so many more like an endpoint, with ids below any other's, each with a delivery."""
+    ids = [f"00000000-0000-7000-8000-{n:012x}" for n in range(count)]
+    waiting = [delivery(each, each, due, event_type="none", later=1) for each in ids]
+
+    async def work(tx: Writing) -> None:
+        await tx.many(COPY, [{"id": each, "like": endpoint_id} for each in ids])
+        await tx.many(QUEUE, waiting)
+
+    await service.app.rest.performer.database.write(work)
+
+
+# --- workers side by side ---
+
+
+@pytest.fixture
+def new_courier(shop_service: Service) -> Iterator[Callable[[], Courier]]:
+    """Makes couriers of one service, which work on its database side by side."""
+    with ExitStack() as life:
+
+        def new() -> Courier:
+            made = Courier(shop_service)
+            life.callback(made.stop)
+            return made
+
+        yield new
+
+
+async def turns(couriers: list[Courier]) -> None:
+    """A turn of each, all at the same time."""
+    await asyncio.gather(*[each.deliveries.worker.turn() for each in couriers])
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_workers_together_deliver_each_event_once_to_each_endpoint(
+    shop_service: Service, new_courier: Callable[[], Courier], new_receiver: NewReceiver, count: int
+) -> None:
+    """Workers that look at the same moment claim nothing twice and leave nothing; together they keep to the slots."""
+    couriers = [new_courier() for _ in range(count)]
+    receivers = [new_receiver(HANG) for _ in range(3)]
+    endpoints = [an_endpoint(shop_service, each.url) for each in receivers]
+    events(shop_service, 200)
+    for _ in range(6):
+        shop_service.run(turns(couriers))
+    for receiver in receivers:
+        receiver.wait_for(SLOTS)
+        receiver.release()
+    everything = partial(all_have_got, receivers, 200)
+    shop_service.run(until(everything, partial(turns, couriers)))
+    for courier in couriers:
+        courier.deliver()
+    for receiver, endpoint in zip(receivers, endpoints, strict=True):
+        assert len(receiver.got) == len(set(receiver.ids())) == 200
+        assert receiver.most_open == SLOTS
+        assert {each["status"] for each in deliveries_of(shop_service, endpoint)} == {"DELIVERED"}
+
+
+def test_workers_together_keep_to_the_slots_of_retries(
+    shop_service: Service, new_courier: Callable[[], Courier], new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """However many workers look, an endpoint never has more than two retries open, and newer events have the rest."""
+    couriers = [new_courier() for _ in range(3)]
+    receiver = new_receiver(500)
+    an_endpoint(shop_service, receiver.url)
+    events(shop_service, 20)
+    couriers[0].deliver()
+    clock.move(6 * SECOND)
+    receiver.answer = HANG
+    receiver.got.clear()
+    for _ in range(4):
+        shop_service.run(turns(couriers))
+    receiver.wait_for(FOR_LATER)
+    events(shop_service, 20)
+    for _ in range(4):
+        shop_service.run(turns(couriers))
+    receiver.wait_for(SLOTS)
+    assert Counter(each.event["attempt"] for each in receiver.got) == {0: 2, 1: 2}
