@@ -1,7 +1,8 @@
 """How many deliveries a second: a backlog for ten endpoints, sent by workers, beside a loop that only posts.
 
 The backlog is made by changes of products through the API, and held until the workers are up. A worker has
-the first core, the sink the second; a second worker has whatever is free, as PostgreSQL has. Then the same
+the first core, the sink the second; a second worker has whatever is free, as PostgreSQL has. On PostgreSQL
+once more for as many endpoints as fill the places of two workers and take their time to answer. Then the same
 end to end: one process serves steady changes and delivers their events.
 """
 
@@ -21,12 +22,14 @@ from benchmarks.table import Row, aligned, verdict
 from benchmarks.webhook_delays import collect, delays_of, percentile
 from benchmarks.webhook_loop import PATHS, Posted
 from benchmarks.webhook_shop import DELIVERING, WITHOUT_DELIVERIES, WebhookShop, webhook_shop
-from benchmarks.webhook_sink import Arrival, Sink, sinking
+from benchmarks.webhook_sink import SLOW, SLOW_SECONDS, Arrival, Sink, sinking
 from benchmarks.webhook_writer import write
 
 DELIVERIES = "deliveries"
 _EVENTS = 2_000
 _BACKLOG = _EVENTS * len(PATHS)
+_SLOW_PATHS = tuple(f"{SLOW}{number}" for number in range(256))
+_SLOW_EVENTS = 80
 _STEADY = (100, 300)  # events a second
 _STEADY_SECONDS = 10.0
 _LOOK_SECONDS = 0.05
@@ -54,6 +57,7 @@ class Drain:
     `twice` is how many pairs of endpoint and event came more than once.
     """
 
+    count: int
     rate: float
     arrival_rate: float
     cpu: float
@@ -76,25 +80,34 @@ class Steady:
 
 @dataclass(frozen=True)
 class Throughput:
-    """By the number of workers, by the loop, and by the rate of events."""
+    """By the number of workers, for receivers that answer at once and for slow ones; by loop; by rate."""
 
     drains: dict[int, list[Drain]]
+    slow: dict[int, list[Drain]]
     loops: dict[str, list[Posted]]
     steady: list[Steady]
 
 
 def measure(engine: Engine, folder: Path, rounds: int) -> Throughput:
     """Everyone takes a turn in each round."""
-    drains: dict[int, list[Drain]] = {1: []} if engine is Engine.SQLITE else {1: [], 2: []}
+    several = engine is not Engine.SQLITE
+    drains: dict[int, list[Drain]] = {1: [], 2: []} if several else {1: []}
+    slow: dict[int, list[Drain]] = {1: [], 2: []} if several else {}
     loops: dict[str, list[Posted]] = {loop: [] for loop in _LOOPS}
-    with sinking(folder) as sink, _shop(engine, folder, sink) as shop:
-        for _ in range(rounds):
-            for workers, measured in drains.items():
-                measured.append(_drain(shop, sink, workers, folder))
-            for loop, posted in loops.items():
-                posted.append(webhook_loop.measure(sink, _BACKLOG, drains[1][-1].length, loop))
-        steady = [_steady(shop, sink, events, folder) for events in _STEADY]
-    return Throughput(drains, loops, steady)
+    with sinking(folder) as sink:
+        with _shop(engine, folder, sink, PATHS) as shop:
+            for _ in range(rounds):
+                for workers, measured in drains.items():
+                    measured.append(_drain(shop, sink, workers, _EVENTS, folder))
+                for loop, posted in loops.items():
+                    posted.append(webhook_loop.measure(sink, _BACKLOG, drains[1][-1].length, loop))
+            steady = [_steady(shop, sink, events, folder) for events in _STEADY]
+        if slow:
+            with _shop(engine, folder, sink, _SLOW_PATHS) as shop:
+                for _ in range(rounds):
+                    for workers, measured in slow.items():
+                        measured.append(_drain(shop, sink, workers, _SLOW_EVENTS, folder))
+    return Throughput(drains, slow, loops, steady)
 
 
 def lines(engine: Engine, found: Throughput) -> Iterator[str]:
@@ -105,6 +118,7 @@ def lines(engine: Engine, found: Throughput) -> Iterator[str]:
     if engine is Engine.POSTGRES:
         yield "  * PostgreSQL and the second worker run on both cores; CPU and share are of the workers alone"
     yield from _judged(engine, found, loops)
+    yield from _said_of_slow(found.slow)
     for steady in found.steady:
         yield _said(steady)
 
@@ -118,10 +132,26 @@ def _judged(engine: Engine, found: Throughput, loops: dict[str, float]) -> Itera
             met = verdict(met=one / rate >= least)
             yield f"  that is {one / rate:.2f}x of the bare loop on {loop} (bar ≥ {least:g}x): {met}"
     if 2 in found.drains:
-        times = _rate(found.drains[2]) / one
-        yield f"  two workers deliver {times:.2f}x as much as one (bar > 1x): {verdict(met=times > 1)}"
-    twice = sum(drain.twice for drains in found.drains.values() for drain in drains)
+        yield _compared(found.drains)
+    both = [*found.drains.values(), *found.slow.values()]
+    twice = sum(drain.twice for drains in both for drain in drains)
     yield f"  {twice} events came twice to an endpoint (bar 0): {verdict(met=twice == 0)}"
+
+
+def _compared(drains: dict[int, list[Drain]]) -> str:
+    times = _rate(drains[2]) / _rate(drains[1])
+    return f"  two workers deliver {times:.2f}x as much as one (bar > 1x): {verdict(met=times > 1)}"
+
+
+def _said_of_slow(drains: dict[int, list[Drain]]) -> Iterator[str]:
+    for workers, measured in drains.items():
+        cpu = 1e6 * median(drain.cpu / drain.count for drain in measured)
+        yield (
+            f"  {measured[0].count:,} to {len(_SLOW_PATHS)} endpoints that take {1_000 * SLOW_SECONDS:g} ms,"
+            f" {workers} at work: {_rate(measured):,.0f} deliveries/s, {cpu:.0f} µs of CPU each"
+        )
+    if drains:
+        yield _compared(drains)
 
 
 def _said(steady: Steady) -> str:
@@ -145,7 +175,7 @@ def _row(workers: int, drains: list[Drain], loops: dict[str, float]) -> Row:
         "a worker" if workers == 1 else f"{workers} workers",
         f"{rate:,.0f}",
         f"{median(drain.arrival_rate for drain in drains):,.0f}",
-        f"{1e6 * median(drain.cpu for drain in drains) / _BACKLOG:.0f}",
+        f"{1e6 * median(drain.cpu / drain.count for drain in drains):.0f}",
         f"{median(drain.share for drain in drains):.0%}",
         f"{median(drain.sink_share for drain in drains):.0%}",
         *[f"{rate / loops[loop]:.2f}x" for loop in _LOOPS],
@@ -156,10 +186,10 @@ def _rate(drains: list[Drain]) -> float:
     return median(drain.rate for drain in drains)
 
 
-def _drain(shop: WebhookShop, sink: Sink, workers: int, folder: Path) -> Drain:
+def _drain(shop: WebhookShop, sink: Sink, workers: int, events: int, folder: Path) -> Drain:
     vacuum(shop.engine, shop.database)
     with WITHOUT_DELIVERIES.serve(shop.database, shop.key, folder / f"{shop.name}.log") as server:
-        write(server.port, shop.key, shop.changes(_EVENTS), rate=None)
+        write(server.port, shop.key, shop.changes(events), rate=None)
     uvloop.run(shop.hold())
     sink.take()
     with ExitStack() as stack:
@@ -167,7 +197,7 @@ def _drain(shop: WebhookShop, sink: Sink, workers: int, folder: Path) -> Drain:
         pids = [sink.pid, *[worker.pid for worker in running]]
         before = [cores.cpu_seconds(pid) for pid in pids]
         uvloop.run(shop.let_go())
-        _wait_for(sink, _BACKLOG)
+        _wait_for(sink, events * len(shop.endpoints))
         written_down = uvloop.run(shop.written_down())
         used = [cores.cpu_seconds(pid) - cpu for pid, cpu in zip(pids, before, strict=True)]
     return _drained(sink.take(), written_down, used[0], sum(used[1:]))
@@ -183,6 +213,7 @@ def _drained(arrived: Sequence[Arrival], written_down: float, sink_cpu: float, c
     elapsed = written_down - first
     distinct = len({(each.path, each.event_id) for each in arrived})
     return Drain(
+        count=distinct,
         rate=distinct / elapsed,
         arrival_rate=distinct / (last - first),
         cpu=cpu,
@@ -216,5 +247,7 @@ def _steady(shop: WebhookShop, sink: Sink, events: int, folder: Path) -> Steady:
     return Steady(events, len(arrived) / (last - first), lag, delays, cpu / (last - began))
 
 
-def _shop(engine: Engine, folder: Path, sink: Sink) -> AbstractContextManager[WebhookShop]:
-    return webhook_shop(engine, folder, DELIVERIES, [sink.url(path) for path in PATHS])
+def _shop(
+    engine: Engine, folder: Path, sink: Sink, paths: Sequence[str]
+) -> AbstractContextManager[WebhookShop]:
+    return webhook_shop(engine, folder, DELIVERIES, [sink.url(path) for path in paths])

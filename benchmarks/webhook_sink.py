@@ -1,7 +1,8 @@
 """The sink: a receiver of webhooks as cheap as can be, in a process of its own on the core of the load.
 
-It answers 204 to every POST and notes when it came, but for those to HANGING, which it never answers. What
-it has noted is read over the same port. Times are those of `time.perf_counter`, the same in all processes.
+It answers 204 to every POST and notes when it came: at once, or after a while to those whose path begins
+with SLOW; those to HANGING it never answers. What it has noted is read over the same port. Times are those
+of `time.perf_counter`, the same in all processes.
 """
 
 import argparse
@@ -23,8 +24,12 @@ from benchmarks.request import Request
 from benchmarks.servers import Probe, free_port, serving
 
 HANGING = "/hanging"
+SLOW = "/slow/"
+SLOW_SECONDS = 0.3
 _POST = b"POST "
 _TO_HANGING = b"POST /hanging "
+_TO_SLOW = b"POST /slow/"
+_ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 _LENGTH = b"\r\ncontent-length:"
 _EVENT = b"\r\nwebhook-id:"
 _COUNT = Request("GET", "/count")
@@ -75,7 +80,10 @@ class Receiver(asyncio.Protocol):
             return
         if request.startswith(_POST):
             self._noted.requests.append((perf_counter(), request))
-            self._transport.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+            if request.startswith(_TO_SLOW):
+                asyncio.get_running_loop().call_later(SLOW_SECONDS, self._transport.write, _ANSWER)
+            else:
+                self._transport.write(_ANSWER)
             return
         counted = request.startswith(f"GET {_COUNT.target} ".encode())
         body = msgspec.msgpack.encode(len(self._noted.requests) if counted else self._noted.take())

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from itertools import cycle
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from tradepost.events.outbox import delivery
 from tradepost.storage.database import Writing
 from tradepost.storage.statements.webhook_deliveries import LANES_AT_ONCE, QUEUE
 from tradepost.webhooks import worker
+from tradepost.webhooks.failing import STEP_MS, Failing
 from tradepost.webhooks.slots import FOR_LATER, SLOTS, chosen
 
 NewReceiver = Callable[..., Receiver]
@@ -85,7 +87,7 @@ def all_have_got(receivers: list[Receiver], count: int) -> bool:
     return all(len(each.got) >= count for each in receivers)
 
 
-def test_a_failing_endpoint_gets_its_newer_event_with_the_next_turn(
+def test_a_failing_endpoint_gets_its_newer_event_with_the_next_step(
     shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
 ) -> None:
     """However many retries are due for an endpoint, two of them go, and with them what happens now."""
@@ -99,9 +101,47 @@ def test_a_failing_endpoint_gets_its_newer_event_with_the_next_turn(
     receiver.got.clear()
     for count in (3, 4):
         shop.a_user(shop_service)
+        clock.move(50)
         courier.turn()
         receiver.wait_for(count)
     assert Counter(each.event["attempt"] for each in receiver.got) == {0: 2, 1: 2}
+
+
+def test_one_that_only_fails_is_tried_at_a_walking_pace_until_it_works(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """After a second of failures only, four deliveries go each 50 ms, however fast they fail; then all at once."""
+    receiver = new_receiver(500)
+    endpoint = an_endpoint(shop_service, receiver.url)
+    events(shop_service, 12)
+    courier.deliver()
+    assert len(receiver.got) == 12
+    clock.move(SECOND)
+    events(shop_service, 40)
+    for step, count in ((0, 16), (49, 16), (1, 20), (50, 24)):
+        clock.move(step)
+        courier.deliver()
+        assert len(receiver.got) == count
+    receiver.answer = 204
+    clock.move(50)
+    courier.deliver()
+    assert len(receiver.got) == 12 + 40
+    statuses = Counter(each["status"] for each in deliveries_of(shop_service, endpoint))
+    assert statuses == {"PENDING": 12 + 12, "DELIVERED": 28}
+
+
+def test_one_that_also_works_is_never_slowed_down(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """An endpoint that fails half of the time, for hours, gets what is new at once."""
+    answers = cycle([204, 500])
+    receiver = new_receiver(lambda _: next(answers))
+    an_endpoint(shop_service, receiver.url)
+    for hour in range(1, 4):
+        events(shop_service, 20)
+        courier.deliver()
+        assert Counter(each.event["attempt"] for each in receiver.got)[0] == 20 * hour
+        clock.move(3600 * SECOND)
 
 
 def test_a_flood_of_new_events_does_not_hold_up_a_retry(
@@ -205,6 +245,67 @@ async def _multiply(service: Service, endpoint_id: str, count: int, due: str) ->
         await tx.many(QUEUE, waiting)
 
     await service.app.rest.performer.database.write(work)
+
+
+@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 7), st.data())
+def test_those_that_only_fail_get_their_turns_one_after_the_other(
+    count: int, room: int, page: int, data: st.DataObject
+) -> None:
+    """However many they are, looked at page by page, none has a second turn before each had one, whoever hangs."""
+    endpoints = [f"{number:02}" for number in range(count)]
+    hanging = data.draw(st.sets(st.sampled_from(endpoints), max_size=room - 1))
+    failing, now = Failing(SLOTS * room), 10**12
+    out: list[str] = []
+    turns: Counter[str] = Counter()
+    for _ in range(2 + 3 * count):
+        now += STEP_MS
+        for start in range(0, count, page):
+            due = [each for each in endpoints[start : start + page] if each not in out]
+            going = failing.turns(due, now, to_the_end=start + page >= count)
+            out += going
+            turns.update(going)
+            for each in going * SLOTS:
+                failing.tried(each, now)
+            assert len(out) <= room
+            others = [turns[each] for each in endpoints if each not in hanging]
+            assert max(others, default=0) - min(others, default=0) <= 1
+        for each in [each for each in out if each not in hanging]:
+            out.remove(each)
+            for _ in range(SLOTS):
+                failing.ended(each, delivered=False)
+    assert turns.keys() == set(endpoints)
+
+
+def test_those_that_only_fail_leave_half_of_the_places_to_others(
+    engine: str, new_service: Callable[..., Service], clock: GivenClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many hang of those that only fail, one that works gets its event with the next turn."""
+    monkeypatch.setattr(worker, "_ROOM", 4 * SLOTS)
+    service = new_service(engine, clock=clock, webhook_allow_private="1")
+    courier, hanging, healthy = Courier(service), Receiver(service, 500), Receiver(service)
+    for number in range(6):
+        an_endpoint(service, f"{hanging.url}/{number}")
+    events(service, 4)
+    courier.deliver()
+    clock.move(SECOND)
+    hanging.answer = HANG
+    hanging.got.clear()
+    events(service, 8)
+    courier.deliver_until(lambda: hanging.now_open == 2 * SLOTS)
+    an_endpoint(service, healthy.url, "product.created")
+    for count in (1, 2, 3):
+        shop.a_product(service)
+        courier.turn()
+        service.run(until(partial(all_have_got, [healthy], count)))
+    assert hanging.most_open == 2 * SLOTS
+    hanging.release(500)
+    for _ in range(12):
+        courier.settle()
+        clock.move(STEP_MS)
+        courier.turn()
+    assert len(Counter(each.path for each in hanging.got)) == 6
+    for each in (courier, hanging, healthy):
+        each.stop()
 
 
 # --- workers side by side ---

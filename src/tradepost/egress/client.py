@@ -32,7 +32,7 @@ from tradepost.egress.retry_after import retry_after
 from tradepost.egress.targets import Target, Targets
 from tradepost.egress.wire import Letter
 
-_KEEP_ALIVE_SECONDS = 15
+_KEEP_ALIVE_SECONDS = 4  # less than the 5 s of common servers, which would close while we send
 _BODY_READ = 64 * 1024  # so that the connection can be used again
 _BODY_KEPT = 1024
 _FIELDS, _FIELD_BYTES = 128, 8190  # of a head; together the longest there may be

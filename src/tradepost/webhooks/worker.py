@@ -19,12 +19,13 @@ from tradepost.storage.statements import webhook_deliveries
 from tradepost.webhooks.attempt import Claimed, Outcome, Poster, attempt
 from tradepost.webhooks.claims import Claims
 from tradepost.webhooks.conclusions import Concluded, Conclusions
+from tradepost.webhooks.failing import STEP_MS, Failing, only_fails
 from tradepost.webhooks.leases import Leases
 from tradepost.webhooks.slots import SLOTS
 
 _log = logging.getLogger("tradepost.webhooks")
 
-_ROOM = 512  # deliveries of a process that are out at once
+_ROOM = 512  # deliveries of a process that are out at once; half of them to endpoints that only fail
 _LOOK_SECONDS = 1.0
 _PACE_SECONDS = 0.001  # between two turns: what ends meanwhile is written down together
 _HELD_SECONDS = 0.01  # until an endpoint that another worker held is looked at again
@@ -51,6 +52,7 @@ class Worker:
         self._conclusions = conclusions
         self._figures = figures
         self._leases = Leases()
+        self._failing = Failing(_ROOM // 2)
         self._wanted = asyncio.Event()
         self._ended: list[Concluded] = []
         self._attempts: set[asyncio.Task[None]] = set()
@@ -118,15 +120,19 @@ class Worker:
         """Endpoints with a free slot and something due; and when the next of the others is due (ms)."""
         moment = instant(now)
         due: list[str] = []
+        failing: list[str] = []
         ahead: list[str] = []
         ended = Counter(each.outcome.claimed.target.id for each in self._ended)
-        for endpoint_id, *queues, out, enabled in lanes:
-            if enabled and out - ended[endpoint_id] < SLOTS:
+        for endpoint_id, *queues, out, fails_since in lanes:
+            if fails_since is not None and out - ended[endpoint_id] < SLOTS:
                 waiting = [at for at in queues if at is not None]
                 if any(at <= moment for at in waiting):
-                    due.append(endpoint_id)
+                    (failing if only_fails(fails_since, now) else due).append(endpoint_id)
                 ahead += [at for at in waiting if at > moment]
-        return due, parse_instant(min(ahead)) if ahead else math.inf
+        turns = self._failing.turns(failing, now, to_the_end=len(lanes) < webhook_deliveries.LANES_AT_ONCE)
+        if len(turns) < len(failing):
+            ahead.append(instant(now + STEP_MS))
+        return due + turns, parse_instant(min(ahead)) if ahead else math.inf
 
     async def _write(self, due: list[str]) -> bool:
         """One transaction: conclusions and claims. Whether every endpoint that is due could be held."""
@@ -148,24 +154,32 @@ class Worker:
         self._conclusions.count(ended)
         if claimed and len(claimed) == room:
             self._behind = claimed[-1].target.id  # the others are next once there is room again
+        self._failing.forget(now)
         for each in claimed:
             self._start(each, now)
         return held
 
     def _start(self, claimed: Claimed, now: int) -> None:
         self._figures.late(now - parse_instant(claimed.due))
-        task = asyncio.get_running_loop().create_task(self._attempt(claimed))
+        failing = only_fails(claimed.target.failing_since, now)
+        if failing:
+            self._failing.tried(claimed.target.id, now)
+        task = asyncio.get_running_loop().create_task(self._attempt(claimed, failing=failing))
         self._attempts.add(task)
         task.add_done_callback(self._attempts.discard)
 
-    async def _attempt(self, claimed: Claimed) -> None:
+    async def _attempt(self, claimed: Claimed, *, failing: bool) -> None:
+        delivered = False
         try:
             outcome = await attempt(self._poster, self._clock.now, claimed)
             self._count(outcome)
+            delivered = outcome.delivered
             self._ended.append(self._conclusions.judge(outcome))
         except Exception:  # noqa: BLE001 (whatever it is, it is tried again)
             _log.exception("delivery %s failed here; it is tried again once its lease is over", claimed.id)
         finally:
+            if failing:
+                self._failing.ended(claimed.target.id, delivered=delivered)
             self._wanted.set()
 
     def _count(self, outcome: Outcome) -> None:

@@ -24,7 +24,8 @@ _FIRST_LANE = "ORDER BY endpoint_id, later, next_attempt_at LIMIT 1"
 _FIRST_DUE = "ORDER BY next_attempt_at LIMIT 1"
 
 LANES = Statement(
-    "endpoints behind `after` for which something waits: when each queue is due, what is out, if enabled",
+    "endpoints behind `after` for which something waits: when each queue is due, what is out, since when it"
+    " fails; that is empty if it works, and null if it is not enabled",
     spelled(
         "WITH RECURSIVE lane(id, n) AS ("  # noqa: S608 (made of constants)
         f" SELECT (SELECT endpoint_id {_WAITING} AND endpoint_id > :after {_FIRST_LANE}), 1"
@@ -36,7 +37,7 @@ LANES = Statement(
         f" (SELECT next_attempt_at {_WAITING} AND endpoint_id = lane.id AND later = 2 {_FIRST_DUE}),"
         " (SELECT count(*) FROM webhook_deliveries o {by_leased}"
         " WHERE o.lease IS NOT NULL AND o.endpoint_id = lane.id AND o.later >= 0),"
-        " (SELECT count(*) FROM webhook_endpoints e"
+        " (SELECT coalesce(e.failing_since, '') FROM webhook_endpoints e"
         " WHERE e.id = lane.id AND e.status = 'ENABLED' AND e.deleted_at IS NULL)"
         " FROM lane WHERE lane.id IS NOT NULL",
         sqlite={  # else it walks all that is pending, or over
