@@ -59,15 +59,18 @@ def test_operations_have_names_of_their_own(contract: Contract) -> None:
     assert {"listProducts", "createOrder", "getUserAddress", "updateOrderLineItem", "deleteApiKey"} <= seen
 
 
+def _examples(media: Json) -> list[Any]:
+    """What a content shows: one example, or one of each shape it may have."""
+    return (
+        [each["value"] for each in media["examples"].values()] if "examples" in media else [media["example"]]
+    )
+
+
 def _media(part: Any) -> Iterator[tuple[Json, Any]]:
     """Every (schema, example) below."""
     if isinstance(part, dict):
-        if "schema" in part:
-            shown = part.get("examples")
-            examples = [each["value"] for each in shown.values()] if isinstance(shown, dict) else []
-            yield from ((part["schema"], each) for each in examples)
-            if "example" in part:
-                yield part["schema"], part["example"]
+        if "schema" in part and ("example" in part or isinstance(part.get("examples"), dict)):
+            yield from ((part["schema"], each) for each in _examples(part))
         for each in part.values():
             yield from _media(each)
     elif isinstance(part, list):
@@ -279,7 +282,7 @@ class Walk:
     def example(self, path: str, method: str, media: str = "application/json") -> Json:
         """The example of a body, its ids those that were made."""
         operation = self.held.contract.document["paths"][f"/v{self.version}{path}"][method]
-        text = json.dumps(operation["requestBody"]["content"][media]["example"])
+        text = json.dumps(_examples(operation["requestBody"]["content"][media])[0])
         for kind, known in self.ids.items():
             text = text.replace(self._sample(kind), known)
         example: Json = json.loads(text)
@@ -519,9 +522,12 @@ def test_a_redelivery_is_documented_where_it_may_be_asked_for(contract: Contract
     asked = [post["requestBody"]["content"]["application/json"] for post in posts]
     answered = [post["responses"]["201"]["content"]["application/json"] for post in posts]
     for here, there in (asked, answered):
-        for media in (here, there):
-            assert not contract.misfits(media["example"], here["schema"])
-    assert contract.misfits({**asked[0]["example"], "from": _MOMENT}, asked[0]["schema"])
+        ordinary, redelivery = _examples(here)
+        assert [redelivery] == _examples(there)
+        for each in (ordinary, redelivery):
+            assert not contract.misfits(each, here["schema"])
+    ordinary, _ = _examples(asked[0])
+    assert contract.misfits({**ordinary, "from": _MOMENT}, asked[0]["schema"])
 
 
 _BOTH = ("webhook-deliveries", "webhook-redeliveries")

@@ -47,7 +47,7 @@ class Outcome:
     fields: list[str]
     kinds: list[str]
     schema: str
-    example: str
+    examples: list[str]
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Operation:
     parameters: dict[str, list[Line]]
     body_types: list[str]
     body: list[Line]
-    body_example: str
+    body_examples: list[str]
     outcomes: list[Outcome]
     always: list[str]  # header fields of every answer
     usually: list[str]  # of every answer but that of a retired version
@@ -143,7 +143,7 @@ class Reference:
             parameters=parameters,
             body_types=list(content),
             body=[each for each in self._lines(media.get("schema", {})) if not each.read_only],
-            body_example=_pretty(media),
+            body_examples=_pretty(media),
             outcomes=outcomes,
             always=always,
             usually=usually,
@@ -178,7 +178,7 @@ class Reference:
             fields=list(found["headers"]),
             kinds=[url.rpartition("/")[2] for url in urls],
             schema="" if urls else _name(schema).removesuffix("Page"),
-            example=_pretty(media),
+            examples=_pretty(media),
         )
 
     def _lines(self, schema: Json, prefix: str = "") -> Iterator[Line]:
@@ -273,5 +273,7 @@ def _bounds(schema: Json) -> str:
     return ", ".join(said)
 
 
-def _pretty(media: Json) -> str:
-    return pretty(media["example"]) if "example" in media else ""
+def _pretty(media: Json) -> list[str]:
+    if "example" in media:
+        return [pretty(media["example"])]
+    return [pretty(each["value"]) for each in media.get("examples", {}).values()]

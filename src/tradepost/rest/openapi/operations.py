@@ -193,8 +193,8 @@ class Operations:
 
     def _post(self, address: Address) -> Json:
         shape = address.shape
-        made_of = [self.schemas.created(each) for each in self._makes(shape)]
-        content = self._content(address, _one_of(made_of), self.examples.created(shape))
+        made_of = {each: self.schemas.created(each) for each in self._makes(shape)}
+        content = self._one_of(address, made_of, {each: self.examples.created(each) for each in made_of})
         carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
         made = self.answers.success("The new item.", carried, content)
         new = [address, *(Address(each, under=False, item=False) for each in self._makes(shape)[1:])]
@@ -314,11 +314,22 @@ class Operations:
     def _new_body(self, address: Address) -> Json:
         """The body of a POST: what makes an item, or one of what is made instead."""
         shape = address.shape
-        schemas = [self.schemas.body(each, under=address.under) for each in self._makes(shape)]
-        example = self.examples.body(shape, under=address.under)
+        schemas = {each: self.schemas.body(each, under=address.under) for each in self._makes(shape)}
+        examples = {each: self.examples.body(each, under=address.under) for each in schemas}
         taken = shape.input_under if address.under else shape.input
-        content = self._content(address, _one_of(schemas), example)
+        content = self._one_of(address, schemas, examples)
         return {"required": not taken.requires_nothing, "content": content}
+
+    def _one_of(self, address: Address, schemas: dict[Shape, Json], examples: dict[Shape, Json]) -> Json:
+        """The content that is of one of several shapes, or of the only one."""
+        if len(schemas) == 1:
+            return self._content(address, schemas[address.shape], examples[address.shape])
+        schema = {"oneOf": list(schemas.values())}
+        shown = {
+            each.record.kind: {"summary": one(each.record), "value": example}
+            for each, example in examples.items()
+        }
+        return {_JSON: {"schema": schema, "examples": shown}, _vendor(address): {"schema": schema}}
 
     def _makes(self, shape: Shape) -> list[Shape]:
         """What a POST may make."""
@@ -365,10 +376,6 @@ class Operations:
             for each in self.shapes
             if each.resource.parent and each.resource.parent.parent is shape.record
         ]
-
-
-def _one_of(schemas: list[Json]) -> Json:
-    return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
 
 
 def _link(operation: str, given: Json) -> tuple[str, Json]:
