@@ -13,6 +13,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
 from threading import Lock, Thread
@@ -103,15 +104,29 @@ def server(inbox: Inbox, secrets: tuple[str, ...], port: int) -> ThreadingHTTPSe
     return ThreadingHTTPServer(("127.0.0.1", port), bound)
 
 
-def main(path: str, port: str) -> None:
-    """Serves until SIGINT or SIGTERM."""
+def main(*words: str) -> None:
+    """Serves until SIGINT or SIGTERM; ends with a line if it cannot."""
+    if len(words) != 2 or not words[1].isdecimal():
+        sys.exit("usage: WEBHOOK_SECRETS=whsec_… python -m examples.webhook_receiver.receiver inbox.db 8787")
+    secrets = tuple(os.environ.get("WEBHOOK_SECRETS", "").split())
+    if not secrets:
+        sys.exit(
+            "set WEBHOOK_SECRETS to the endpoint's secret; during a rotation to both, with a space between"
+        )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    inbox = Inbox(path, lambda event: print("working on", event["type"], event["subject"], flush=True))
-    with server(inbox, tuple(os.environ["WEBHOOK_SECRETS"].split()), int(port)) as serving:
+    with closing(Inbox(words[0], work)) as inbox:
         try:
-            serving.serve_forever()
+            with server(inbox, secrets, int(words[1])) as serving:
+                serving.serve_forever()
         except KeyboardInterrupt:
-            inbox.close()
+            return
+        except (OSError, OverflowError) as error:
+            sys.exit(f"cannot listen on port {words[1]}: {error}")
+
+
+def work(event: dict[str, Any]) -> None:
+    """What the receiver is there for."""
+    print("working on", event["type"], event["subject"], flush=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,11 @@
 """What a receiver owes its sender, held for the example: nothing lost, nothing twice, answered at once."""
 
 import json
+import os
+import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -14,6 +18,7 @@ import pytest
 
 from tradepost.webhooks.signature import sign
 
+from . import receiver
 from .receiver import MAX_BODY, Inbox, server
 
 SECRETS = ("whsec_bmV3", "whsec_b2xk")
@@ -123,6 +128,48 @@ def age(path: Path, days: int) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute("UPDATE inbox SET at = datetime('now', ?)", (f"-{days} days",))
         database.commit()
+
+
+@pytest.mark.parametrize(
+    ("words", "secrets", "said"),
+    [
+        ([], "whsec_bmV3", "usage: "),
+        (["inbox.db"], "whsec_bmV3", "usage: "),
+        (["inbox.db", "http"], "whsec_bmV3", "usage: "),
+        (["inbox.db", "0", "more"], "whsec_bmV3", "usage: "),
+        (["inbox.db", "0"], None, "set WEBHOOK_SECRETS"),
+        (["inbox.db", "0"], " ", "set WEBHOOK_SECRETS"),
+        (["inbox.db", "70000"], "whsec_bmV3", "cannot listen on port 70000"),
+    ],
+)
+def test_what_cannot_start_says_why_and_ends(
+    tmp_path: Path, words: list[str], secrets: str | None, said: str
+) -> None:
+    """Bad arguments, no secret and a port that cannot be had end the program with one line."""
+    assert said in ended(tmp_path, *words, secrets=secrets)
+
+
+def test_a_port_that_is_taken_ends_it(tmp_path: Path) -> None:
+    """Where something else listens on the port, the program ends and does not hang."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        assert f"cannot listen on port {port}" in ended(tmp_path, "inbox.db", port, secrets="whsec_bmV3")
+
+
+def ended(folder: Path, *words: str, secrets: str | None) -> str:
+    """The one line with which the program ends in a failure."""
+    kept = {name: value for name, value in os.environ.items() if name != "WEBHOOK_SECRETS"}
+    done = subprocess.run(  # noqa: S603 (the arguments are those above)
+        [sys.executable, receiver.__file__, *words],
+        env=kept if secrets is None else kept | {"WEBHOOK_SECRETS": secrets},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done
+    return done.stderr
 
 
 def test_a_body_that_is_too_large_is_not_read(path: Path) -> None:

@@ -48,7 +48,7 @@ RESOURCES: tuple[Resource, ...] = (
         "webhooks",
         methods=("GET", "POST"),
         revisable=False,
-        instead=("from_", WebhookRedelivery),
+        instead=WebhookRedelivery,
     ),
     Resource(WebhookRedelivery, WebhookRedeliveries(), "webhooks", methods=("GET", "POST"), revisable=False),
     Resource(ApiKey, ApiKeys(), "keys:write", methods=("GET", "POST", "DELETE"), revisable=False),

@@ -58,7 +58,8 @@ class Resource:
     `scope` gives the pair `<scope>:read`, `<scope>:write`, unless one scope is for both. `under` is the
     foreign key of the parent below whose address it (also) lives, and `called` what it is called there if
     not as its record is. A key that acts for a user meets what is its `own`, may `read` all, or has no
-    business there (`none`). A POST of a body with the member `instead` names makes one of that record.
+    business there (`none`). A POST of a body that says what only the record `instead` takes makes one of
+    that.
     """
 
     record: type[Record]
@@ -70,7 +71,7 @@ class Resource:
     top: bool = True
     revisable: bool = True  # its ETag is its version; else a hash of what is shown
     called: tuple[str, str] | None = None  # one, and several: `secret`, `secrets`
-    instead: tuple[str, type[Record]] | None = None
+    instead: type[Record] | None = None
 
     @cached_property
     def one(self) -> str:

@@ -9,6 +9,7 @@ application; the answer is a problem all the same.
 import asyncio
 import http.client
 import logging
+import re
 import secrets
 import socket
 import sys
@@ -17,6 +18,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from ipaddress import AddressValueError, IPv6Address
 from typing import Any
 
 import msgspec
@@ -48,6 +50,10 @@ _SHUTDOWN_SECONDS = 1.0
 _OTHER_FILES = 4096  # that are open beside sockets: connections over HTTP above all
 _KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common load balancers, so that they close first
 _EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (an address somebody may choose to listen on)
+# A name or IPv4 address, or an IPv6 address in brackets, and perhaps a port (RFC 9112, 3.2; RFC 3986, 3.2.2).
+# RFC 3986 lets names hold %-escapes and !$&'()*+,;= too. No name that is looked up has any, and who takes a
+# `Link` field apart would misread an address with some of them.
+_HOST = re.compile(rb"(?:[\w.~-]{1,255}|\[([0-9A-Fa-f:.]{2,45})\])(?::[0-9]{0,5})?")
 _REASONS = {
     400: ("Bad Request", "malformed-request"),
     408: ("Request Timeout", "request-timeout"),
@@ -102,9 +108,11 @@ class Hardened(HttpToolsProtocol):
         self._disarm()
         if len(self.headers) > _MAX_FIELDS or self._is_large():
             self._refuse(431, _TOO_LARGE)
-        hosts = [name for name, _ in self.headers].count(b"host")
-        if hosts != 1 and (hosts or self.parser.get_http_version() != "1.0"):
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) != 1 and (hosts or self.parser.get_http_version() != "1.0"):
             self._refuse(400, "A request names exactly one Host")
+        if hosts and not _is_host(hosts[0].rstrip(b" \t")):
+            self._refuse(400, "Host has to be a name or an address, and perhaps a port: api.example.com:8000")
         super().on_headers_complete()
 
     def _is_large(self) -> bool:
@@ -226,6 +234,18 @@ class HardenedSocket(WebSocketsSansIOProtocol):
     def _fail(self, code: CloseCode, reason: str) -> None:
         self.conn.fail(code, reason)
         self.handle_parser_exception()
+
+
+def _is_host(value: bytes) -> bool:
+    """Whether links may begin with it. An empty one, which RFC 9112 permits for some targets, is none."""
+    spelled = _HOST.fullmatch(value)
+    if spelled is None or spelled[1] is None:
+        return spelled is not None
+    try:
+        IPv6Address(spelled[1].decode())
+    except AddressValueError:
+        return False
+    return True
 
 
 def _refusal(status: int, detail: str) -> bytes:

@@ -122,6 +122,29 @@ def test_what_is_set_wrong_is_said(
 
 
 @pytest.mark.usefixtures("free_port")
+@pytest.mark.parametrize(
+    ("env", "base_url", "warned"),
+    [
+        ("production", "", True),
+        ("production", "https://api.example.com", False),
+        ("development", "", False),
+    ],
+)
+def test_production_has_to_know_its_address(
+    commands: Callable[[str], Commands],
+    monkeypatch: pytest.MonkeyPatch,
+    env: str,
+    base_url: str,
+    warned: bool,
+) -> None:
+    """In production without TRADEPOST_BASE_URL the doctor warns that a caller's Host is believed; it still ends with 0."""
+    monkeypatch.setenv("TRADEPOST_ENV", env)
+    monkeypatch.setenv("TRADEPOST_BASE_URL", base_url)
+    lines = commands("sqlite").done("doctor").splitlines()
+    assert any(line.startswith("warn  TRADEPOST_BASE_URL is not set") for line in lines) == warned
+
+
+@pytest.mark.usefixtures("free_port")
 def test_webhook_secrets_that_cannot_be_opened_fail(
     new_service: Callable[..., Service], commands: Callable[[str], Commands], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,7 @@ BAD_ORDERS = {
         15,
         shippingAddress={"recipient": "A", "line1": "1", "city": "B", "postalCode": "1", "country": "XX"},
     ),
-    "status Invalid": order(16, status="SENT"),
+    "status is none of PENDING, ": order(16, status="SENT"),
     "lineItems add up to more": order(17, *({"sku": "S-1", "quantity": 10_000, "unitPrice": 1e9},) * 2),
     "color is not a member": order(18, color="red"),
     "lineItems[0].id has to be": order(19, {"sku": "S-1", "quantity": 1, "id": "x"}),

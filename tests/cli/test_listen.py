@@ -8,6 +8,7 @@ import queue
 import re
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
@@ -369,6 +370,18 @@ def test_the_key_is_found_where_it_is_kept(
         listening(lambda running: None, "--register", url, *given)
     assert service.asked[0][2] == f"Bearer tp_{where}"
     assert service.asked[0][3]["eventTypes"] == ["*"]
+
+
+@pytest.mark.parametrize("where", ["option", "environment"])
+def test_a_key_that_is_given_needs_nothing_of_the_service(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With --key or TRADEPOST_KEY the module that knows the file, and the whole service with it, is not loaded."""
+    monkeypatch.setitem(sys.modules, "tradepost.cli.welcome", None)
+    if where == "environment":
+        monkeypatch.setenv("TRADEPOST_KEY", "tp_key")
+    given = ["--key", "tp_key"] if where == "option" else []
+    assert "no service answers at" in ending("--register", "http://127.0.0.1:1", *given)
 
 
 def test_a_delivery_may_come_before_the_answer() -> None:

@@ -1,4 +1,4 @@
-"""Both event loops that the service runs on."""
+"""Both event loops that the service runs on, and less patience with what is silent."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -20,3 +20,10 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], 
             return runner.run(work)
 
     return run_it
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look-up is silent after a twentieth of a second, and one of which an old answer is kept, too."""
+    monkeypatch.setattr("tradepost.egress.threads._QUICK_SECONDS", 0.05)
+    monkeypatch.setattr("tradepost.egress.names._PATIENCE_SECONDS", 0.05)

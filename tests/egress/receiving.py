@@ -115,12 +115,12 @@ def answering(*answers: bytes) -> Behaviour:
 
 @asynccontextmanager
 async def posting(
-    *, seconds: float = WAIT, find: Find | None = None, tls: ssl.SSLContext | None = None
+    *, seconds: float = WAIT, find: Find | None = None, tls: ssl.SSLContext | None = None, idle: int = 1000
 ) -> AsyncIterator[Client]:
     """A client as development has it, which may post to loopback."""
     names = Names(allow_private=True, find=find) if find else None
     targets = Targets(allow_private=True, names=names)
-    client = Client(targets, seconds=seconds, tls=tls)
+    client = Client(targets, seconds=seconds, tls=tls, idle=idle)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(targets.close)
         stack.push_async_callback(client.close)

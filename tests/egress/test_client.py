@@ -12,6 +12,7 @@ import pytest
 from tests.egress.receiving import (
     NO_CONTENT,
     TYPE,
+    WAIT,
     Behaviour,
     Connection,
     answering,
@@ -273,6 +274,50 @@ def test_nobody_there_is_an_error(run: Run) -> None:
             url = receiver.url
         async with posting() as client:
             assert (await post(client, url)).error == "connection refused"
+
+    run(scene())
+
+
+def test_few_connections_are_kept_for_the_next_post(run: Run) -> None:
+    """Beyond a bound, whoever the receivers are, a connection ends with its answer; those kept are used again."""
+
+    async def scene() -> None:
+        zone = Zone(**{f"host{number}.example.com": [["127.0.0.1"]] for number in range(6)})
+        async with receiving(answering(NO_CONTENT)) as receiver, posting(find=zone, idle=2) as client:
+            urls = [f"http://host{number}.example.com:{receiver.port}/" for number in range(6)]
+            for _ in range(2):
+                for url in urls:
+                    assert (await post(client, url)).status == 204
+            assert len(receiver.connections) == 6 + 4
+            async with asyncio.timeout(WAIT):
+                for connection in receiver.connections[2:]:
+                    await connection.writer.wait_closed()
+            assert not any(connection.reader.at_eof() for connection in receiver.connections[:2])
+
+    run(scene())
+
+
+def test_a_connection_that_ends_makes_room_for_another(run: Run) -> None:
+    """Where a receiver ends a connection that was kept, that of another is kept in its place."""
+    leaving = asyncio.Event()
+
+    async def behave(connection: Connection) -> None:
+        await connection.request()
+        await connection.say(NO_CONTENT)
+        await leaving.wait()
+
+    async def scene() -> None:
+        async with (
+            receiving(behave) as left,
+            receiving(answering(NO_CONTENT)) as kept,
+            posting(idle=1) as client,
+        ):
+            await post(client, left.url)
+            leaving.set()
+            await left.ended.wait()
+            for _ in range(20):
+                await post(client, kept.url)
+            assert len(kept.connections) < 20
 
     run(scene())
 

@@ -73,6 +73,21 @@ def test_a_name_that_changes_its_mind_is_not_dialled(run: Run) -> None:
     run(scene())
 
 
+def test_a_name_of_metadata_is_refused_in_development_as_well(run: Run) -> None:
+    """Development lets any name pass, and still none that finds a cloud's metadata: neither registered nor dialled."""
+
+    async def scene() -> None:
+        name = "metadata.google.internal"
+        async with posting(find=Zone(**{name: [["169.254.169.254"]]})) as client:
+            url = f"http://{name}/"
+            assert client._targets.refusal(url) is None
+            assert (await post(client, url)).error == "the address is not allowed: a cloud's metadata address"
+            await client._targets.look_up(url)
+            assert client._targets.refusal(url) == "points at a cloud's metadata address"
+
+    run(scene())
+
+
 def test_what_a_look_up_found_keeps_a_name_from_being_dialled(run: Run) -> None:
     """A host that is known to point where it may not is not even looked up."""
 

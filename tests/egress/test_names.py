@@ -4,6 +4,8 @@ import asyncio
 import gc
 import logging
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -114,21 +116,100 @@ def test_however_many_ask_a_name_is_looked_up_once(run: Run) -> None:
     run(scene())
 
 
-def test_silent_names_do_not_hold_up_others(run: Run) -> None:
-    """While many look-ups hang, another name is found, and the loop's own threads are free."""
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("count", [31, 64, 300])
+def test_silent_names_do_not_hold_up_others(run: Run, count: int) -> None:
+    """However many look-ups hang, names found before and new ones are found, and the loop's threads are free."""
 
     async def scene() -> None:
-        silent = [f"silent{number}" for number in range(31)]
-        zone = Zone(*silent, shop=[[PUBLIC]])
-        async with looking_up(zone) as names:
+        silent = [f"silent{number}" for number in range(count)]
+        now, zone = Seconds(), Zone(*silent, shop=[[PUBLIC]], new=[[OTHER]])
+        async with looking_up(zone, now=now) as names:
+            await names.addresses("shop")
+            now.passed = 31.0
             hanging = [asyncio.create_task(names.addresses(host)) for host in silent]
             await asyncio.sleep(0)
             assert await names.addresses("shop") == (PUBLIC,)
+            assert await names.addresses("new") == (OTHER,)
             assert await asyncio.to_thread(lambda: "free") == "free"
             assert not any(task.done() for task in hanging)
             zone.speak.set()
             await asyncio.wait(hanging)
             assert all(isinstance(task.exception(), socket.gaierror) for task in hanging)
+
+    run(scene())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_while_a_name_is_silent_its_old_answer_stands_for_ten_minutes(run: Run) -> None:
+    """A name that nobody answers for any more is where it was, without waiting again, and after a while nowhere."""
+
+    async def scene() -> None:
+        now, zone = Seconds(), Zone(shop=[[PUBLIC], [OTHER]])
+        async with looking_up(zone, now=now) as names:
+            await names.addresses("shop")
+            zone.silent.add("shop")
+            for now.passed in (30.1, 60.2, 629.0):
+                assert await names.addresses("shop") == (PUBLIC,)
+                async with asyncio.timeout(0):  # not even a turn of the loop
+                    assert await names.addresses("shop") == (PUBLIC,)
+            now.passed = 630.1
+            asking = asyncio.create_task(names.addresses("shop"))
+            await asyncio.wait([asking], timeout=0.2)
+            assert not asking.done()
+            zone.speak.set()
+            assert await asking == (OTHER,)
+            assert zone.asked == ["shop", "shop"]
+
+    run(scene())
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_late_answer_replaces_the_old_one(run: Run) -> None:
+    """What a silent name says in the end is judged, and counts from then on: it is refused if it may not be."""
+
+    async def scene() -> None:
+        now, zone = Seconds(), Zone(shop=[[PUBLIC], ["127.0.0.1"]])
+        async with looking_up(zone, now=now) as names:
+            await names.addresses("shop")
+            zone.silent.add("shop")
+            now.passed = 31.0
+            assert await names.addresses("shop") == (PUBLIC,)
+            zone.speak.set()
+            await asyncio.wait(names._finding.values())
+            with pytest.raises(Blocked):
+                await names.addresses("shop")
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    ("code", "stands"), [(socket.EAI_AGAIN, True), (socket.EAI_NONAME, False), (socket.EAI_FAIL, False)]
+)
+def test_a_failure_that_says_nothing_of_the_name_leaves_the_old_answer(
+    run: Run, code: int, stands: bool
+) -> None:
+    """When the name server fails for now, the old answer stands; when it says there is no such name, it is gone."""
+    answers: list[str | int] = [PUBLIC, code]
+
+    def find(host: str) -> list[str]:
+        answer = answers.pop(0)
+        if isinstance(answer, int):
+            raise socket.gaierror(answer, "no")
+        return [answer]
+
+    async def scene() -> None:
+        now = Seconds()
+        async with looking_up(find, now=now) as names:
+            await names.addresses("shop")
+            now.passed = 31.0
+            if stands:
+                assert await names.addresses("shop") == (PUBLIC,)
+                return
+            with pytest.raises(socket.gaierror):
+                await names.addresses("shop")
+            answers.append(OTHER)
+            assert await names.addresses("shop") == (OTHER,)
 
     run(scene())
 
@@ -154,11 +235,12 @@ def test_those_who_leave_leave_no_warning(run: Run, caplog: pytest.LogCaptureFix
 
 
 def test_closing_ends_the_waiting(run: Run, caplog: pytest.LogCaptureFixture) -> None:
-    """Who waits for a name when look-ups end is told it is not found, and so is who asks later."""
+    """Who waits for a name when look-ups end is told it is not found, and so is who asks later, for any name."""
 
     async def scene() -> None:
-        zone = Zone("slow")
+        zone = Zone("slow", shop=[[PUBLIC]])
         async with looking_up(zone) as names:
+            await names.addresses("shop")
             asking = asyncio.create_task(names.addresses("slow"))
             await asyncio.sleep(0)
             await names.close()
@@ -169,6 +251,34 @@ def test_closing_ends_the_waiting(run: Run, caplog: pytest.LogCaptureFixture) ->
 
     run(scene())
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_a_process_ends_while_names_are_silent() -> None:
+    """Nobody waits for a look-up that hangs when the process has closed its names and is done."""
+    process = """
+import asyncio, threading
+from tradepost.egress.names import Names
+
+begun = threading.Event()
+
+def find(host):
+    begun.set()
+    threading.Event().wait()
+
+async def scene():
+    names = Names(allow_private=False, find=find)
+    asking = asyncio.create_task(names.addresses("silent"))
+    await asyncio.to_thread(begun.wait)
+    await names.close()
+    try:
+        await asking
+    except OSError as error:
+        print(error)
+
+asyncio.run(scene())
+"""
+    ended = subprocess.run([sys.executable, "-c", process], capture_output=True, timeout=WAIT, check=True)
+    assert (ended.stdout, ended.stderr) == (b"names are not looked up any more\n", b"")
 
 
 def test_the_systems_own_resolver_is_asked(run: Run) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import StreamWriter
 
-from tradepost.egress.wire import Letter
+from tradepost.egress.wire import Idle, Letter
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -33,7 +33,8 @@ def test_a_letter_that_is_done_has_no_say_any_more(run: Run) -> None:
 
     async def scene() -> None:
         async with connected() as (transport, writer):
-            first, second = Letter(b"1"), Letter(b"2")
+            idle = Idle(1)
+            first, second = Letter(b"1", idle), Letter(b"2", idle)
             await first.write(writer)
             await second.write(writer)
             first.answered()
@@ -51,7 +52,7 @@ def test_a_connection_with_something_unsent_is_not_used_again(run: Run) -> None:
     async def scene() -> None:
         async with connected() as (transport, writer):
             for _ in range(1000):
-                letter = Letter(bytes(1024))
+                letter = Letter(bytes(1024), Idle(1))
                 await letter.write(writer)
                 unsent = transport.get_write_buffer_size()
                 letter.answered()

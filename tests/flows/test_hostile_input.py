@@ -59,6 +59,88 @@ def test_a_bad_head_gets_a_problem_and_a_closed_connection(server: Process, name
         assert problem(answer)["status"] == status
 
 
+NO_HOSTS = [
+    *(
+        b"",
+        b" ",
+        b"a b",
+        b"a\tb",
+        b":80",
+        b"[]",
+        b"[::1",
+        b"::1",
+        b"[:::]",
+        b"[1::2::3]",
+        b"[v1.a]",
+        b"[::1%25eth0]",
+    ),
+    *(
+        b"a:b",
+        b"a:-1",
+        b"a:123456",
+        b"a:80:80",
+        b"[::1]80",
+        b"[::1]:x",
+        b"a" * 256,
+        b"http://a",
+        b"a/b",
+        b"a?b",
+        b"a#b",
+    ),
+    *(
+        b"u:p@evil.example",
+        b"evil.example/path?x=",
+        b'x>; rel="next", <http://evil',
+        b"a,b",
+        b"a;b",
+        b"a'b",
+        b"(a)",
+    ),
+    *(b"a%0d%0ab", "bücher.example".encode(), b"a\xff", b"a\\b", b"a|b", b"{a}", b"$a", b"a*b"),
+]
+HOSTS = [
+    *(
+        b"shop.example",
+        b"shop.example:8000",
+        b"Shop.Example.",
+        b"my_service:80",
+        b"xn--bcher-kva.example",
+        b"a~b",
+        b"x:",
+    ),
+    *(b"127.0.0.1:65535", b"[::1]", b"[2001:DB8::7]:443", b"[::ffff:192.0.2.1]", b"a" * 255),
+]
+
+
+@pytest.mark.parametrize("version", [b"1.1", b"1.0"])
+@pytest.mark.parametrize("upgrade", [b"", b"Connection: Upgrade\r\nUpgrade: websocket\r\n"])
+@pytest.mark.parametrize("host", NO_HOSTS)
+def test_an_impossible_host_is_refused(server: Process, host: bytes, upgrade: bytes, version: bytes) -> None:
+    """What is no host with or without a port is 400, for an upgrade too."""
+    answer = server.say(b"GET /livez HTTP/%b\r\nHost: %b\r\n%b\r\n" % (version, host, upgrade))
+    assert answer.split()[1] == b"400"
+    assert problem(answer)["type"] == "/problems/malformed-request"
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_links_begin_with_the_host_that_was_asked(server: Process, host: bytes) -> None:
+    """A name, an IPv4 address or an IPv6 address in brackets, with or without a port, is taken; space around it is no part of it."""
+    asked = head(key=server.key).replace(b"shop.example", b" \t" + host + b" \t", 1)
+    answer = server.say(asked)
+    assert answer.split()[1] == b"200"
+    assert b"link: <http://%b/v1/products>" % host in answer
+
+
+def test_a_host_is_looked_at_in_every_request_of_a_connection(server: Process) -> None:
+    """A connection whose first request was right is closed at the first that names no host."""
+    with server.connect() as open_:
+        open_.sendall(head(key=server.key))
+        assert b" 200 " in read_answer(open_).partition(b"\r\n")[0]
+        open_.sendall(head(key=server.key).replace(b"shop.example", b"a/b", 1))
+        assert b" 400 " in read_answer(open_).partition(b"\r\n")[0]
+        assert open_.recv(1) == b""
+
+
 @pytest.mark.parametrize(
     "target", [b"*", b"//", b"/%00", b"/%ff%fe", b"/v1/users/%2e%2e/x", b"http://x/v1/none"]
 )

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,25 @@ def test_postgresql_is_not_migrated_unasked(postgres_empty: str) -> None:
     run(environment(postgres_empty), "migrate")
     with serving(postgres_empty, "--migrate") as process:
         assert process.call("GET", "/readyz")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("workers", "given", "times"),
+    [
+        ("1", {"env": "production"}, 1),
+        ("2", {"env": "production"}, 1),
+        ("1", {"env": "production", "base_url": "https://api.example.com"}, 0),
+        ("1", {}, 0),
+    ],
+)
+def test_production_without_a_public_address_is_warned_of_once(
+    new_database: Callable[[str], str], workers: str, given: dict[str, Any], times: int
+) -> None:
+    """Where links begin with whatever Host a caller sends, the log of the start says so, once, and what to set."""
+    with serving(new_database("sqlite"), "--workers", workers, **given) as process:
+        assert process.call("GET", "/readyz")[0] == 200
+    said = [line for line in process.errors if "TRADEPOST_BASE_URL" in line]
+    assert [" warning " in line for line in said] == [True] * times
 
 
 @pytest.mark.parametrize(

@@ -360,6 +360,22 @@ def test_prefix_and_source_are_settings(new_service: Callable[..., Service]) -> 
     assert event["dataschema"].startswith("https://api.example.com/")
 
 
+@pytest.mark.parametrize("prefix", ["com.example.shop", "user"])
+def test_a_type_is_found_by_its_short_name(new_service: Callable[..., Service], prefix: str) -> None:
+    """`type` takes a type without the prefix too; it is the same filter, and a cursor is good for both spellings."""
+    service = new_service("sqlite", event_prefix=prefix)
+    users = [shop.a_user(service) for _ in range(2)]
+    shop.a_product(service)
+    full = f"/v1/events?limit=1&type={prefix}.user.created"
+    first, short = shop.get(service, full), shop.get(service, "/v1/events?limit=1&type=user.created")
+    assert first == short
+    rest = shop.get(service, f"/v1/events?type=user.created&cursor={first['next']}")
+    assert [each["subject"] for each in (*first["items"], *rest["items"])] == [
+        f"users/{u['id']}" for u in users
+    ]
+    assert shop.get(service, "/v1/events?type=user.creat")["items"] == []
+
+
 # --- trace context ---
 
 
@@ -471,6 +487,9 @@ def test_a_second_version_of_a_type_runs_beside_the_first(new_service: Callable[
         "dev.tradepost.user.created",
         "dev.tradepost.user.created.v2",
     ]
+    for event in events:
+        short = event["type"].removeprefix("dev.tradepost.")
+        assert shop.walked(service, f"/v1/events?subject=users/{user['id']}&type={short}") == [event]
     assert len({event["id"] for event in events}) == 2
     assert len({event["data"]["schemaVersion"] for event in events}) == 2
     assert [event["data"]["eventType"] for event in events] == [event["type"] for event in events]

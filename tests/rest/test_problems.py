@@ -169,6 +169,11 @@ BAD: dict[str, tuple[str, Any, dict[str, str]]] = {
             "lineItems[3].colour": "unknown",
         },
     ),
+    "redelivery": (
+        "/v1/webhook-redeliveries",
+        {"endpointId": "e", "from": "2026-01-01", "eventTypes": [{}, "*"], "status": "PENDING"},
+        {"eventTypes[0]": "type", "status": "unknown_value", "endpointId": "unknown"},
+    ),
     "one bad member": ("/v1/users", {"name": None, "email": "one@bad.example"}, {"name": "type"}),
     "no lines": (
         "/v1/orders",
@@ -177,9 +182,17 @@ BAD: dict[str, tuple[str, Any, dict[str, str]]] = {
     ),
     "API key": (
         "/v1/api-keys",
-        {"scopes": ["users:read", "sudo"], "userId": 5, "expiresAt": []},
-        {"name": "required", "scopes": "", "userId": "type", "expiresAt": "type"},
+        {"scopes": ["users:read", "sudo", 1, ["admin"]], "userId": 5, "expiresAt": []},
+        {
+            "name": "required",
+            "scopes[1]": "unknown_value",
+            "scopes[2]": "type",
+            "scopes[3]": "type",
+            "userId": "type",
+            "expiresAt": "type",
+        },
     ),
+    "too many scopes": ("/v1/api-keys", {"name": "n", "scopes": [1] * 101}, {"scopes": "length"}),
     "line item": (
         "/v1/line-items",
         {"orderId": 1, "quantity": 1.5},
@@ -197,11 +210,7 @@ def test_every_bad_member_is_named_at_once(service: Service, name: str) -> None:
     said = [reply.json["detail"], *(error["message"] for error in reply.json["errors"])]
     assert not re.search(r"\b[a-z]+_[a-z]+\b", " ".join(said)), "a name from inside"
     codes = {error["field"]: error["code"] for error in reply.json["errors"]}
-    fields = {field if code else field.partition("[")[0] for field, code in expected.items()}
-    assert {field if field in fields else field.partition("[")[0] for field in codes} == fields
-    assert {field: code for field, code in codes.items() if expected.get(field)} == {
-        field: code for field, code in expected.items() if code
-    }
+    assert codes == expected
 
 
 def test_rules_and_types_are_judged_together(service: Service) -> None:

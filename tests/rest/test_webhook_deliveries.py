@@ -117,6 +117,13 @@ def test_what_the_service_sets_cannot_be_given(service: Service) -> None:
     assert again["id"] != made["id"]
 
 
+def test_a_ping_can_be_sent_back(service: Service) -> None:
+    """A ping as it was read makes a ping: its status does not make it a redelivery."""
+    made = service.made(DELIVERIES, {"endpointId": an_endpoint(service, "product.*")["id"]})
+    again = service.made(DELIVERIES, {**made, "status": "ABANDONED"})
+    assert (again["eventId"], again["eventType"], again["status"]) == (None, made["eventType"], "PENDING")
+
+
 def test_a_delivery_by_request_wakes_who_delivers(service: Service) -> None:
     """What is queued without an event, and what is enabled again, is hinted at like an event."""
     endpoint = an_endpoint(service, "product.*")
@@ -164,6 +171,19 @@ def test_deliveries_are_found_by_what_they_are(service: Service) -> None:
         f"{mine}&createdAt[gte]={again['createdAt']}&createdAt[lte]={again['createdAt']}"
     )
     assert service.get(f"{DELIVERIES}?status=LOST").status == 400
+
+
+def test_a_type_is_found_by_its_short_name(service: Service) -> None:
+    """`eventType` takes a type as endpoints do: without the service's prefix too."""
+    endpoint = an_endpoint(service, "user.*")
+    shop.a_user(service)
+    ping = service.made(DELIVERIES, {"endpointId": endpoint["id"]})
+    mine = f"{DELIVERIES}?endpointId={endpoint['id']}&eventType"
+    assert shop.walked(service, f"{mine}=webhook.ping") == [ping]
+    assert [each["eventType"] for each in shop.walked(service, f"{mine}=user.created")] == [
+        "dev.tradepost.user.created"
+    ]
+    assert shop.walked(service, f"{mine}=user.updated") == shop.walked(service, f"{mine}=user") == []
 
 
 @pytest.mark.parametrize("column", ["endpoint_id", "status", "event_id", "redelivery_id"])

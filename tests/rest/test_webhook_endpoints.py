@@ -206,6 +206,37 @@ def test_types_are_a_list_of_texts(service: Service, types: Any) -> None:
     assert {field.partition("[")[0] for field in shop.fields_of(reply.json)} == {"eventTypes"}
 
 
+@pytest.mark.parametrize("method", ["POST", "PATCH", "PUT"])
+def test_each_bad_entry_is_named_by_its_place(service: Service, method: str) -> None:
+    """Every entry of `eventTypes` that is no text is an error of its own, with what it has to be."""
+    path = ENDPOINTS if method == "POST" else at(an_endpoint(service))
+    reply = service.call(method, path, body(eventTypes=[1, "*", None, "a\0b"], status="OFF"))
+    assert reply.status == 422
+    assert [
+        (each["field"], each["pointer"], each["code"], each["message"]) for each in reply.json["errors"]
+    ] == [
+        ("eventTypes[0]", "#/eventTypes/0", "type", "Expected `str`, got `int`"),
+        ("eventTypes[2]", "#/eventTypes/2", "type", "Expected `str`, got `null`"),
+        ("eventTypes[3]", "#/eventTypes/3", "invalid", "contains a NUL character; remove it"),
+        ("status", "#/status", "unknown_value", "is none of ENABLED, DISABLED"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("types", "code", "message"),
+    [
+        ("*", "type", "Expected `array`, got `str`"),
+        ([1] * 101, "length", "Expected `array` of length <= 100"),
+        ([], "length", "Expected `array` of length >= 1"),
+    ],
+)
+def test_a_list_that_is_none_is_named_itself(service: Service, types: Any, code: str, message: str) -> None:
+    """What is no list, or one of a wrong length, is one error at `eventTypes`."""
+    reply = service.post(ENDPOINTS, body(eventTypes=types))
+    (error,) = reply.json["errors"]
+    assert (error["field"], error["code"], error["message"]) == ("eventTypes", code, message)
+
+
 # --- what is queued ---
 
 

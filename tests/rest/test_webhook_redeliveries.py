@@ -14,7 +14,7 @@ from tests.rest.hooks import DELIVERIES, REDELIVERIES, an_endpoint, at, queued
 from tests.service import Service
 from tradepost.access.idempotency import Answer
 from tradepost.actions.change import Change
-from tradepost.actions.webhook_redeliveries import expand
+from tradepost.actions.webhook_redeliveries import Piece, expand
 from tradepost.cli.store import OPERATOR
 from tradepost.clock import instant
 from tradepost.domain.webhook_redelivery import WebhookRedelivery
@@ -32,21 +32,27 @@ def service(engine: str, new_service: Callable[..., Service], clock: GivenClock)
     return new_service(engine, clock=clock)
 
 
-def piece(service: Service, limit: int = 100) -> bool:
-    """Makes one piece of what is to be redelivered; whether there was one."""
-    more: list[bool] = []
+SETTLED = 15 * SECOND  # until nobody can commit any more what happened before
+
+
+def piece(service: Service, limit: int = 100, after: str = "") -> Piece | None:
+    """Makes one piece of the first redelivery behind an id that is not finished."""
+    made: list[Piece | None] = []
 
     async def action(change: Change) -> Answer:
-        more.append(await expand(change, limit))
+        made.append(await expand(change, after, limit))
         return Answer(204, [], b"")
 
     performer = service.app.rest.performer
     service.run(performer.perform(OPERATOR, action, record=WebhookRedelivery, source=""))
-    return more[-1]
+    return made[-1]
 
 
 def finish(service: Service, limit: int = 100) -> int:
-    """Makes all there is to be made; in how many pieces."""
+    """Makes all there is to be made, once it is settled; in how many pieces."""
+    given = service.app.rest.performer.clock
+    assert isinstance(given, GivenClock)
+    given.move(SETTLED)
     pieces = 0
     while piece(service, limit):
         pieces += 1
@@ -96,6 +102,7 @@ def test_a_redelivery_says_how_far_it_is(service: Service, clock: GivenClock, mo
     assert (made["eventTypes"], made["status"], made["made"], made["finishedAt"]) == (None, None, 0, None)
     assert shown(service, made) == made
     tag = service.get(f"{REDELIVERIES}/{made['id']}").headers["etag"]
+    clock.move(SETTLED)
     assert piece(service, 3)
     assert shown(service, made) == made | {"made": 3}
     assert service.get(f"{REDELIVERIES}/{made['id']}").headers["etag"] != tag
@@ -120,6 +127,32 @@ def test_a_delivery_with_from_is_a_redelivery(service: Service, moment: str, clo
     assert here.json["errors"] == there.json["errors"]
     assert shop.fields_of(here.json) == {"from", "eventId", "endpointId", "eventTypes[0]"}
     finish(service)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"status": "ABANDONED"},
+        {"eventTypes": ["order.*"]},
+        {"to": "2026-01-01"},
+        {"to": None, "eventTypes": None, "status": None},
+        {"eventTypes": ["order.*"], "status": "ABANDONED", "id": "d"},
+    ],
+)
+def test_what_only_a_redelivery_can_say_is_one(service: Service, given: dict[str, Any]) -> None:
+    """A POST to the deliveries that says which events, and not since when, is told to; it sends no ping."""
+    endpoint = an_endpoint(service)
+    reply = service.post(DELIVERIES, {"endpointId": endpoint["id"], **given})
+    assert [(each["field"], each["message"]) for each in reply.json["errors"]] == [("from", "is required")]
+    assert (reply.status, queued(service, endpoint)) == (422, [])
+
+
+@pytest.mark.parametrize("name", ["to", "eventTypes"])
+def test_a_delivery_of_an_event_takes_nothing_of_a_redelivery(service: Service, name: str) -> None:
+    """With an `eventId` beside what only a redelivery can say, that one is refused as no member."""
+    endpoint = an_endpoint(service)
+    reply = service.post(DELIVERIES, {"endpointId": endpoint["id"], "eventId": "e", name: None})
+    assert (reply.status, shop.fields_of(reply.json)) == (422, {"eventId", "from"})
 
 
 @pytest.mark.parametrize(
@@ -243,6 +276,77 @@ def test_only_what_ended_so(service: Service, clock: GivenClock, moment: str, st
     assert made_by(service, made) == [f"users/{wanted['id']}"]
 
 
+@pytest.mark.parametrize("since", ["DELIVERED", "PENDING"])
+def test_what_was_abandoned_is_sent_again_once(
+    service: Service, clock: GivenClock, moment: str, since: str
+) -> None:
+    """An abandoned event that was delivered since, or is about to be, is not what an endpoint did not get."""
+    endpoint = an_endpoint(service, "user.*")
+    shop.a_user(service)
+    clock.move(1)
+    where = f"WHERE endpoint_id = '{endpoint['id']}' RETURNING id"
+    service.rows(f"UPDATE webhook_deliveries SET status = 'ABANDONED', next_attempt_at = NULL {where}")
+    first, second = (asked(service, endpoint, moment, status="ABANDONED") for _ in range(2))
+    finish(service)
+    assert (shown(service, first)["made"], shown(service, second)["made"]) == (1, 0)
+    service.rows(
+        f"UPDATE webhook_deliveries SET status = '{since}' {where.replace('RETURNING', 'AND later = 2 RETURNING')}"
+    )
+    third = asked(service, endpoint, moment, status="ABANDONED")
+    finish(service)
+    assert shown(service, third)["made"] == 0
+
+
+def test_what_is_committed_late_is_not_skipped(new_service: Callable[..., Service]) -> None:
+    """On PostgreSQL an event of the stretch whose transaction ends after the redelivery was asked for is sent too."""
+    clock = GivenClock()
+    service = new_service("postgresql", clock=clock)
+    endpoint = an_endpoint(service, "user.created")
+    began = instant(clock.now())
+    shop.a_user(service)
+    clock.move(SECOND)
+    made = asked(service, endpoint, began)
+    assert piece(service) == Piece(made["id"], moved=False)
+    service.rows(
+        "INSERT INTO events (id, source, type, subject, time, dataschema, data)"
+        " SELECT substr(id, 1, 35) || 'x', source, type, subject, time, dataschema, data FROM events"
+        f" WHERE id = '{queued(service, endpoint)[0]['eventId']}' RETURNING id"
+    )
+    clock.move(SETTLED - SECOND + 1)
+    assert piece(service) == Piece(made["id"], moved=True)
+    assert shown(service, made)["finishedAt"] is None
+    clock.move(1 + SECOND)
+    finish(service)
+    assert shown(service, made)["made"] == 2
+
+
+def test_redeliveries_take_turns(service: Service, clock: GivenClock, moment: str) -> None:
+    """A long one does not keep others waiting: behind its piece comes one of the next."""
+    endpoint, other = an_endpoint(service, "user.*"), an_endpoint(service, "user.*")
+    for _ in range(4):
+        shop.a_user(service)
+    clock.move(1)
+    long, short = asked(service, endpoint, moment), asked(service, other, moment)
+    clock.move(SETTLED)
+    assert piece(service, 2) == Piece(long["id"], moved=True)
+    assert piece(service, 2, after=long["id"]) == Piece(short["id"], moved=True)
+    assert piece(service, 2, after=short["id"]) is None
+    finish(service)
+
+
+def test_an_endpoint_has_ten_redeliveries_at_a_time(service: Service, moment: str) -> None:
+    """The eleventh is 409 until one is finished; other endpoints have theirs."""
+    endpoint, other = an_endpoint(service, "webhook.ping"), an_endpoint(service, "webhook.ping")
+    for _ in range(10):
+        asked(service, endpoint, "2026-01-01")
+    wanted = {"endpointId": endpoint["id"], "from": "2026-01-01"}
+    assert service.post(REDELIVERIES, wanted).status == 409
+    asked(service, other, "2026-01-01")
+    finish(service)
+    asked(service, endpoint, "2026-01-01")
+    finish(service)
+
+
 def test_what_is_made_gives_way(service: Service, clock: GivenClock, moment: str) -> None:
     """Deliveries of a redelivery are due at once, behind what happens meanwhile, and name the redelivery."""
     endpoint = an_endpoint(service, "user.*")
@@ -283,6 +387,7 @@ def test_nothing_is_made_for_an_endpoint_that_is_gone(
         shop.a_user(service)
     clock.move(1)
     made = asked(service, endpoint, moment)
+    clock.move(SETTLED)
     assert piece(service, 1)
     service.call("DELETE", at(endpoint))
     assert finish(service, 1) == 1
@@ -299,9 +404,10 @@ def test_a_piece_that_fails_leaves_nothing(
         shop.a_user(service)
     clock.move(1)
     made = asked(service, endpoint, moment)
+    clock.move(SETTLED)
 
     async def action(change: Change) -> Answer:
-        assert await expand(change, 2)
+        assert await expand(change, "", 2) == Piece(made["id"], moved=True)
         raise ZeroDivisionError
 
     performer = service.app.rest.performer
@@ -322,10 +428,11 @@ def test_pieces_made_at_once_make_each_delivery_once(
     users = [shop.a_user(service) for _ in range(20)]
     clock.move(1)
     redeliveries = [asked(service, endpoint, instant(clock.now() - DAY)) for _ in range(3)]
+    clock.move(SETTLED)
     performer = service.app.rest.performer
 
     async def action(change: Change) -> Answer:
-        await expand(change, 3)
+        await expand(change, "", 3)
         return Answer(204, [], b"")
 
     async def many() -> None:

@@ -35,6 +35,12 @@ def test_a_new_secret_signs_and_the_old_one_retires(service: Service) -> None:
     assert secrets_of(service, endpoint) == {first: "RETIRING", made["id"]: "CURRENT"}
 
 
+def test_an_endpoint_that_is_not_there_is_named_in_words(service: Service) -> None:
+    """Below an endpoint that is not there, what is missing is called as it is spoken of."""
+    reply = service.get("/v1/webhook-endpoints/nope/secrets")
+    assert (reply.status, reply.json["detail"]) == (404, "There is no webhook endpoint nope")
+
+
 @pytest.mark.parametrize(
     ("body", "headers"),
     [

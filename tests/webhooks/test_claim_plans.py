@@ -47,7 +47,16 @@ LOOKS = {
     ),
 }
 LEASES = {
-    "leases": Asked(webhook_deliveries.LEASES, {}),
+    "leases": Asked(webhook_deliveries.LEASES, {"since": ""}),
+    "a claim": Asked(
+        webhook_deliveries.LEASE,
+        {
+            "ids": [f"dead-0-{DUE}-PENDING-1", "none"],
+            "lease": "mine",
+            "until": LATER,
+            "now": "2026-12-01T00:00:00",
+        },
+    ),
     "a release": Asked(
         webhook_deliveries.RELEASE, {"ids": ["dead-0-out-PENDING-1", "none"], "leases": ["lease", "other"]}
     ),

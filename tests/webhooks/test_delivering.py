@@ -1,5 +1,6 @@
 """Deliveries over the wire: what arrives, how often, and what the service then says of it."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -8,10 +9,10 @@ import pytest
 from tests import shop
 from tests.given_clock import GivenClock
 from tests.service import Service
-from tests.webhooks.courier import Courier, Receiver, an_endpoint, deliveries_of
+from tests.webhooks.courier import Courier, Receiver, an_endpoint, deliveries_of, until
 from tradepost.events.event_type import EventType
 from tradepost.housekeeping import Housekeeping
-from tradepost.webhooks import verify
+from tradepost.webhooks import verify, worker
 
 NewReceiver = Callable[..., Receiver]
 
@@ -38,6 +39,23 @@ def test_an_event_arrives_signed_once_and_is_delivered(
     [logged] = shop.events_of(shop_service, f"users/{user['id']}")
     assert {name: event[name] for name in logged} == logged
     assert event.keys() - logged.keys() == {"signedat", "attempt"}
+
+
+def test_a_worker_is_woken_by_what_happens(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An event goes out at once, and not with the next look that a worker takes of its own accord."""
+    monkeypatch.setattr(worker, "_LOOK_SECONDS", 3600.0)
+    receiver = new_receiver()
+    an_endpoint(shop_service, receiver.url)
+
+    async def run() -> None:
+        courier.deliveries.start()
+        for count in (1, 2, 3):
+            await asyncio.to_thread(shop.a_user, shop_service)
+            await until(lambda count=count: len(receiver.got) == count)  # type: ignore[misc]
+
+    shop_service.run(run())
 
 
 def test_an_endpoint_may_have_it_as_plain_json(
@@ -144,6 +162,7 @@ def test_events_of_a_stretch_of_time_are_sent_again(
     endpoint = an_endpoint(shop_service, receiver.url, "product.*")
     asked = {"endpointId": endpoint["id"], "from": began, "eventTypes": ["user.created"]}
     made = shop_service.made("/v1/webhook-deliveries", asked)
+    clock.move(15_000)
     shop_service.run(courier.deliveries.upkeep.redeliver())
     courier.deliver()
     kinds = [each.event["type"] for each in receiver.got]

@@ -32,6 +32,13 @@ def event(service: Service, courier: Courier) -> None:
     courier.deliver()
 
 
+def fails_for(service: Service, courier: Courier, clock: GivenClock, ms: int) -> None:
+    """Time passes, with an event now and then, the last of them at its end."""
+    for step in (*[2 * DAY] * (ms // (2 * DAY)), ms % (2 * DAY)):
+        clock.move(step)
+        event(service, courier)
+
+
 ENABLED = ("ENABLED", None)
 
 
@@ -46,11 +53,10 @@ def test_nothing_but_failures_for_five_days_disables(
     endpoint = an_endpoint(shop_service, receiver.url)
     clock.move(9 * DAY)
     began = clock.now()
-    for ms in (0, 2 * DAY, 3 * DAY - 1):
-        clock.move(ms)
-        event(shop_service, courier)
+    for ms in (0, 2 * DAY, 3 * DAY - SECOND):
+        fails_for(shop_service, courier, clock, ms)
         assert shown(shop_service, endpoint) == ENABLED
-    clock.move(1)
+    clock.move(SECOND)
     assert shown(shop_service, endpoint) == ENABLED
     event(shop_service, courier)
     assert shown(shop_service, endpoint) == ("DISABLED", f"Nothing but failures since {instant(began)}.")
@@ -86,12 +92,45 @@ def test_one_success_begins_the_count_anew(
     clock.move(HOUR)
     event(shop_service, courier)
     began = clock.now()
-    clock.move(5 * DAY - 1)
-    event(shop_service, courier)
+    fails_for(shop_service, courier, clock, 5 * DAY - SECOND)
     assert shown(shop_service, endpoint) == ENABLED
-    clock.move(1)
+    clock.move(SECOND)
     event(shop_service, courier)
     assert shown(shop_service, endpoint) == ("DISABLED", f"Nothing but failures since {instant(began)}.")
+
+
+def test_a_quiet_time_begins_the_count_anew(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """What failed before half of the five days without anything does not count: nothing says that it failed meanwhile."""
+    receiver = new_receiver(500)
+    endpoint = an_endpoint(shop_service, receiver.url)
+    event(shop_service, courier)
+    for _ in range(12):
+        clock.move(6 * HOUR + HOUR // 2)
+        courier.deliver()
+    assert {each["status"] for each in deliveries_of(shop_service, endpoint)} == {"ABANDONED"}
+    clock.move(3 * DAY)
+    began = clock.now()
+    event(shop_service, courier)
+    assert shown(shop_service, endpoint) == ENABLED
+    fails_for(shop_service, courier, clock, 5 * DAY)
+    assert shown(shop_service, endpoint) == ("DISABLED", f"Nothing but failures since {instant(began)}.")
+
+
+def test_a_new_url_begins_the_count_anew(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """What failed at the old one says nothing of the new one."""
+    receiver = new_receiver(500)
+    endpoint = an_endpoint(shop_service, receiver.url)
+    event(shop_service, courier)
+    fails_for(shop_service, courier, clock, 5 * DAY - SECOND)
+    path = f"/v1/webhook-endpoints/{endpoint['id']}"
+    assert shop_service.call("PATCH", path, {"url": f"{receiver.url}/2"}).status == 200
+    clock.move(SECOND)
+    event(shop_service, courier)
+    assert shown(shop_service, endpoint) == ENABLED
 
 
 def test_other_endpoints_stay_enabled(
@@ -101,8 +140,7 @@ def test_other_endpoints_stay_enabled(
     healthy, dead = new_receiver(), new_receiver(500)
     fine, broken = an_endpoint(shop_service, healthy.url), an_endpoint(shop_service, dead.url)
     event(shop_service, courier)
-    clock.move(5 * DAY)
-    event(shop_service, courier)
+    fails_for(shop_service, courier, clock, 5 * DAY)
     assert shown(shop_service, fine) == ENABLED
     assert shown(shop_service, broken)[0] == "DISABLED"
 
@@ -116,10 +154,9 @@ def test_how_long_is_a_setting(
     courier, receiver = Courier(service), Receiver(service, 500)
     endpoint = an_endpoint(service, receiver.url)
     event(service, courier)
-    clock.move(ms - 1)
-    event(service, courier)
+    fails_for(service, courier, clock, ms - SECOND)
     assert shown(service, endpoint) == ENABLED
-    clock.move(1)
+    clock.move(SECOND)
     event(service, courier)
     assert shown(service, endpoint)[0] == "DISABLED"
     courier.stop()
@@ -133,8 +170,9 @@ def test_a_disabled_endpoint_gets_nothing_new(
     receiver, other = new_receiver(500), new_receiver()
     endpoint = an_endpoint(shop_service, receiver.url)
     event(shop_service, courier)
-    clock.move(5 * DAY)
-    courier.deliver()
+    for days in (2, 2, 1):
+        clock.move(days * DAY)
+        courier.deliver()
     assert shown(shop_service, endpoint)[0] == "DISABLED"
     before = deliveries_of(shop_service, endpoint)
     an_endpoint(shop_service, other.url)
@@ -153,19 +191,19 @@ def test_enabling_it_begins_the_count_anew(
     receiver = new_receiver(500)
     endpoint = an_endpoint(shop_service, receiver.url)
     event(shop_service, courier)
-    clock.move(5 * DAY)
-    event(shop_service, courier)
+    fails_for(shop_service, courier, clock, 5 * DAY)
     assert shown(shop_service, endpoint)[0] == "DISABLED"
+    waiting = [each["eventId"] for each in deliveries_of(shop_service, endpoint)]
     clock.move(DAY)
+    receiver.got.clear()
     enable(shop_service, endpoint)
     assert shown(shop_service, endpoint) == ENABLED
     event(shop_service, courier)
-    assert len(receiver.got) == 6
+    assert len(receiver.got) == len({*receiver.ids(), *waiting}) == len(waiting) + 1
     began = clock.now()
-    clock.move(5 * DAY - 1)
-    event(shop_service, courier)
+    fails_for(shop_service, courier, clock, 5 * DAY - SECOND)
     assert shown(shop_service, endpoint) == ENABLED
-    clock.move(1)
+    clock.move(SECOND)
     event(shop_service, courier)
     assert shown(shop_service, endpoint) == ("DISABLED", f"Nothing but failures since {instant(began)}.")
 

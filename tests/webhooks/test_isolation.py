@@ -21,7 +21,7 @@ from tradepost.events.outbox import delivery
 from tradepost.storage.database import Writing
 from tradepost.storage.statements.webhook_deliveries import LANES_AT_ONCE, QUEUE
 from tradepost.webhooks import worker
-from tradepost.webhooks.failing import STEP_MS, Failing
+from tradepost.webhooks.patience import STEP_MS, Patience
 from tradepost.webhooks.slots import FOR_LATER, SLOTS, chosen
 
 NewReceiver = Callable[..., Receiver]
@@ -172,6 +172,7 @@ def test_redeliveries_give_way_to_what_happens_now(
     clock.move(SECOND)
     again = {"endpointId": endpoint["id"], "from": "2026-11-20T00:00:00Z"}
     shop_service.made("/v1/webhook-deliveries", again)
+    clock.move(15 * SECOND)
     shop_service.run(courier.deliveries.upkeep.redeliver())
     before = set(receiver.ids())
     receiver.answer = HANG
@@ -254,25 +255,25 @@ def test_those_that_only_fail_get_their_turns_one_after_the_other(
     """However many they are, looked at page by page, none has a second turn before each had one, whoever hangs."""
     endpoints = [f"{number:02}" for number in range(count)]
     hanging = data.draw(st.sets(st.sampled_from(endpoints), max_size=room - 1))
-    failing, now = Failing(SLOTS * room), 10**12
+    patience, now = Patience(SLOTS * room), 10**12
     out: list[str] = []
     turns: Counter[str] = Counter()
     for _ in range(2 + 3 * count):
         now += STEP_MS
         for start in range(0, count, page):
             due = [each for each in endpoints[start : start + page] if each not in out]
-            going = failing.turns(due, now, to_the_end=start + page >= count)
+            going = patience.turns(due, now, to_the_end=start + page >= count)
             out += going
             turns.update(going)
             for each in going * SLOTS:
-                failing.tried(each, now)
+                patience.tried(each, now)
             assert len(out) <= room
             others = [turns[each] for each in endpoints if each not in hanging]
             assert max(others, default=0) - min(others, default=0) <= 1
         for each in [each for each in out if each not in hanging]:
             out.remove(each)
             for _ in range(SLOTS):
-                failing.ended(each, delivered=False)
+                patience.ended(each, delivered=False)
     assert turns.keys() == set(endpoints)
 
 

@@ -1,12 +1,14 @@
 """Leases: what a worker took with it when it was killed is made by another, the same attempt and once."""
 
 import asyncio
+import itertools
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,13 @@ from tests.given_clock import SECOND, GivenClock
 from tests.service import Service
 from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events, until
 from tests.webhooks.figures import figure
-from tradepost.webhooks.leases import Leases, _began
+from tradepost.clock import instant
+from tradepost.events.outbox import delivery
+from tradepost.problems import Unavailable
+from tradepost.storage.database import Writing
+from tradepost.storage.statements.webhook_deliveries import LEASES_AT_ONCE, QUEUE
+from tradepost.webhooks import upkeep, worker
+from tradepost.webhooks.leases import Leases
 
 LEASE = 20 * SECOND
 
@@ -61,6 +69,11 @@ def a_process() -> Iterator[subprocess.Popen[bytes]]:
         yield child
         child.send_signal(signal.SIGKILL)
         child.wait(20)
+
+
+def began(pid: int) -> str:
+    """When a process began, in ticks since the boot."""
+    return Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[19]
 
 
 def worker_named(pid: int, began: str) -> str:
@@ -194,6 +207,127 @@ def test_a_long_timeout_makes_a_long_lease(
     receiver.stop()
 
 
+def test_however_many_are_out_each_lease_that_is_over_is_put_back(
+    shop_service: Service, courier: Courier, clock: GivenClock
+) -> None:
+    """Behind more live leases than a look takes in, one that is over is found all the same."""
+    late = instant(clock.now() + LEASE)
+
+    async def out(tx: Writing) -> None:
+        numbers = range(LEASES_AT_ONCE + 1)
+        held = [delivery(f"live-{n}", f"endpoint-{n:06}", late, event_type="none") for n in numbers]
+        over = delivery("over", "endpoint-x", late, event_type="none")
+        live = {"lease": "elsewhere/1/1/live/0", "leased_until": late}
+        await tx.many(QUEUE, [each | live for each in held])
+        await tx.many(QUEUE, [over | live | {"lease": "elsewhere/1/1/gone/0", "leased_until": "2026"}])
+
+    shop_service.run(shop_service.app.rest.performer.database.write(out))
+    courier.release()
+    assert len(leases(shop_service)) == LEASES_AT_ONCE + 1
+    assert set(leases(shop_service)) == {"elsewhere/1/1/live/0"}
+
+
+@pytest.mark.parametrize("answer", [204, 500])
+def test_what_is_concluded_while_another_claims_it_is_not_sent_again(
+    shop_service: Service, courier: Courier, other: Courier, stranded: tuple[Any, Receiver], answer: int
+) -> None:
+    """A worker that chose a delivery which was put back, and concluded just then, leaves it alone."""
+    endpoint, receiver = stranded
+    receiver.release(answer)
+    courier.settle()
+    named(shop_service, "elsewhere/1/1/0/0")
+    shop_service.rows("UPDATE webhook_deliveries SET lease = NULL, leased_until = NULL RETURNING id")
+    claims, database = other.deliveries.worker._claims, shop_service.app.rest.performer.database
+    [chosen] = shop_service.rows("SELECT id FROM webhook_deliveries")
+    courier.turn()
+
+    async def claim(tx: Writing) -> set[str]:
+        return await claims._take(tx, [chosen[0]], 0, "elsewhere/1/1/1/0")
+
+    assert shop_service.run(database.write(claim)) == set()
+    [shown] = deliveries_of(shop_service, endpoint)
+    assert [each["responseStatus"] for each in shown["attempts"]] == [answer]
+
+
+def test_what_was_put_back_and_not_claimed_since_is_concluded(
+    shop_service: Service, courier: Courier, other: Courier, stranded: tuple[Any, Receiver], clock: GivenClock
+) -> None:
+    """A worker that comes back late, as after an outage, writes what it heard if nobody has begun anew."""
+    endpoint, receiver = stranded
+    receiver.release(204)
+    courier.settle()
+    clock.move(LEASE + 1)
+    other.release()
+    assert leases(shop_service) == []
+    courier.turn()
+    [shown] = deliveries_of(shop_service, endpoint)
+    assert (shown["status"], len(shown["attempts"])) == ("DELIVERED", 1)
+    other.deliver()
+    assert len(receiver.got) == 1
+
+
+# --- what the database refuses ---
+
+
+def test_what_cannot_be_written_down_is_kept_until_it_can(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However often the database is away in between, each event comes once and is delivered in the end."""
+    receiver = new_receiver()
+    endpoint = an_endpoint(shop_service, receiver.url)
+    events(shop_service, 12)
+    database = shop_service.app.rest.performer.database
+    write, asked = database.write, itertools.count()
+
+    async def often_away(work: Any) -> Any:
+        if next(asked) % 2 == 0:
+            raise Unavailable("The database is away")
+        return await write(work)
+
+    monkeypatch.setattr(database, "write", often_away)
+    monkeypatch.setattr(worker, "_PAUSE_SECONDS", 0.01)
+
+    async def run() -> None:
+        courier.deliveries.start()
+        await until(lambda: len(receiver.got) == 12 and courier.deliveries.worker.idle)
+
+    shop_service.run(run())
+    monkeypatch.undo()
+    courier.stop()
+    assert len(set(receiver.ids())) == len(receiver.got) == 12
+    assert {each["status"] for each in deliveries_of(shop_service, endpoint)} == {"DELIVERED"}
+    assert leases(shop_service) == []
+
+
+def test_upkeep_goes_on_after_a_failure(
+    shop_service: Service, courier: Courier, stranded: tuple[Any, Receiver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was left behind is put back once the database is there again."""
+    courier.die()
+    database = shop_service.app.rest.performer.database
+    reading, asked = database.reading, list[None]()
+
+    def away_at_first() -> Any:
+        asked.append(None)
+        if len(asked) <= 3:
+            raise Unavailable("The database is away")
+        return reading()
+
+    named(shop_service, worker_named(os.getpid(), "1"))
+    monkeypatch.setattr(database, "reading", away_at_first)
+    monkeypatch.setattr(upkeep, "_EVERY_SECONDS", 0.01)
+
+    async def run() -> None:
+        task = asyncio.create_task(courier.deliveries.upkeep.run())
+        await until(lambda: len(asked) > 9)
+        task.cancel()
+        await asyncio.wait([task])
+
+    shop_service.run(run())
+    monkeypatch.undo()
+    assert leases(shop_service) == []
+
+
 # --- who is stopped leaves none ---
 
 
@@ -237,7 +371,7 @@ def test_leases_of_a_process_that_is_gone_are_released_at_once(
     courier.die()
     receiver.answer = 204
     with a_process() as child:
-        named(shop_service, worker_named(child.pid, _began(child.pid)))
+        named(shop_service, worker_named(child.pid, began(child.pid)))
         other.release()
         assert len(leases(shop_service)) == 1
     other.release()

@@ -27,9 +27,11 @@ from tradepost.clock import parse_instant
 from tradepost.housekeeping import Housekeeping
 from tradepost.metrics import DeliveryFigures
 from tradepost.storage.database import Writing
-from tradepost.webhooks.attempt import Claimed, Outcome, Secret, Target
+from tradepost.webhooks import attempt
+from tradepost.webhooks.attempt import Claimed, Outcome, Secret
 from tradepost.webhooks.conclusions import Concluded, Conclusions
 from tradepost.webhooks.envelope import Event
+from tradepost.webhooks.health import Health
 from tradepost.webhooks.schedule import Schedule
 
 YEAR = 365 * DAY
@@ -329,7 +331,7 @@ def test_a_fleet_at_random(rotation: Rotation, clock: GivenClock, seed: int) -> 
 # --- the rule alone ---
 
 
-def concluded(rotated: tuple[Target, Secret, Secret], confirmed_by: str) -> Concluded:
+def concluded(rotated: tuple[attempt.Receiver, Secret, Secret], confirmed_by: str) -> Concluded:
     """What came of an attempt, under the secret named or under none."""
     target, old, new = rotated
     event = Event("", "", "", "", "", "", "", None)
@@ -338,14 +340,15 @@ def concluded(rotated: tuple[Target, Secret, Secret], confirmed_by: str) -> Conc
     return Concluded(outcome, None if outcome.delivered else 1)
 
 
-def rotated(service: Service) -> tuple[Target, Secret, Secret]:
+def rotated(service: Service) -> tuple[attempt.Receiver, Secret, Secret]:
     """An endpoint with an old secret and a new one."""
     endpoint = an_endpoint(service, "https://192.0.43.8/hook")
     path = f"/v1/webhook-endpoints/{endpoint['id']}/secrets"
     old = Secret(shop.get(service, path)["items"][0]["id"], endpoint["secret"])
     made = a_secret(service, endpoint)
     new = Secret(made["id"], made["value"])
-    return Target(endpoint["id"], endpoint["url"], "application/json", None, new, old), old, new
+    receiver = attempt.Receiver(endpoint["id"], endpoint["url"], "application/json", None, None, new, old)
+    return receiver, old, new
 
 
 @given(st.lists(st.lists(st.sampled_from([NEW, NEW, NEW, OLD, NOBODY]), min_size=1, max_size=6), max_size=8))
@@ -354,7 +357,7 @@ def test_the_old_secret_goes_when_enough_in_a_row_did_without_it(
 ) -> None:
     """However conclusions are bundled: RETIRED at three in a row, at ten if it was ever needed, never else, for good."""
     endpoint = rotated(service)
-    conclusions = Conclusions(Schedule((5.0,)), YEAR, DeliveryFigures())
+    conclusions = Conclusions(Schedule((5.0,)), Health(YEAR, 5.0 * SECOND), DeliveryFigures())
     database = service.app.rest.performer.database
     so_far: list[str] = []
     for batch in batches:
@@ -372,7 +375,7 @@ def test_the_old_secret_goes_when_enough_in_a_row_did_without_it(
 def test_workers_conclude_side_by_side(service: Service) -> None:
     """Two workers that conclude deliveries of the same endpoints, in whatever order, never wait for one another in a ring."""
     endpoints = [rotated(service) for _ in range(2)]
-    conclusions = Conclusions(Schedule((5.0,)), YEAR, DeliveryFigures())
+    conclusions = Conclusions(Schedule((5.0,)), Health(YEAR, 5.0 * SECOND), DeliveryFigures())
     database = service.app.rest.performer.database
     runs = 0
 

@@ -33,7 +33,7 @@ def test_after_the_last_retry_there_is_no_other(number: int, retry_after: float 
     assert Schedule(Settings().webhook_schedule).after(number, 0, retry_after) is None
 
 
-@given(st.integers(0, 6), st.floats(0, 3600 * 24))
+@given(st.integers(0, 6), st.floats(0, 30 * 24 * 3600))
 def test_a_longer_retry_after_is_honoured(number: int, retry_after: float) -> None:
     """A receiver that asks for more time gets it; one that asks for less does not come earlier."""
     due = Schedule(Settings().webhook_schedule).after(number, 0, retry_after)
@@ -112,6 +112,25 @@ def test_newer_events_do_not_wait_for_failed_ones(
     shop.a_user(shop_service)
     courier.deliver()
     assert [each["status"] for each in deliveries_of(shop_service, endpoint)] == ["PENDING", "DELIVERED"]
+
+
+def test_a_worker_looks_when_the_next_is_due(
+    shop_service: Service, courier: Courier, new_receiver: NewReceiver, clock: GivenClock
+) -> None:
+    """It waits no longer than until then; with nothing due soon a second, in case a hint was lost."""
+    receiver = new_receiver(500)
+    endpoint = an_endpoint(shop_service, receiver.url)
+    shop.a_user(shop_service)
+    courier.deliver()
+    assert courier.turn() == 1.0
+    [shown] = deliveries_of(shop_service, endpoint)
+    due = parse_instant(shown["nextAttemptAt"])
+    clock.move(due - clock.now() - 250)
+    assert courier.turn() == 0.25
+    clock.move(250)
+    assert courier.turn() == 1.0
+    courier.settle()
+    assert len(receiver.got) == 2
 
 
 def test_a_retry_does_not_wait_behind_redeliveries(

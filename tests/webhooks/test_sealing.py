@@ -3,7 +3,11 @@
 import base64
 import stat
 from collections.abc import Callable
+from contextlib import ExitStack
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -33,10 +37,31 @@ def test_an_embedded_database_gets_a_key_file_of_its_own(new_database: Callable[
 
 def test_processes_that_start_together_use_one_key(tmp_path: Path) -> None:
     """Of many that find no key file one makes it, and what any of them seals all can open."""
-    sealers = [Sealer((), tmp_path / "shop.key") for _ in range(4)]
-    sealed = [each.seal("whsec_x") for each in sealers]
-    assert all(one.open(text) == "whsec_x" for one in sealers for text in sealed)
-    assert [path.name for path in tmp_path.iterdir()] == ["shop.key"]
+    path = tmp_path / "shop.key"
+    with ExitStack() as life:
+        together = get_context("spawn")
+        barrier, sealed = together.Barrier(4), together.Queue()
+        for _ in range(4):
+            process = together.Process(target=_seal, args=(path, barrier, sealed))
+            process.start()
+            life.callback(process.join)
+        texts = [sealed.get(timeout=30) for _ in range(4)]
+    assert [Sealer((), path).open(text) for text in texts] == ["whsec_x"] * 4
+    assert [each.name for each in tmp_path.iterdir()] == ["shop.key"]
+
+
+def _seal(path: Path, barrier: Any, sealed: Any) -> None:
+    """What one of the processes does, at the same moment as the others."""
+    sealer = Sealer((), path)
+    exists = Path.exists
+
+    def looked(each: Path) -> bool:
+        found = exists(each)
+        barrier.wait(30)
+        return found
+
+    with patch.object(Path, "exists", looked):  # all look before one makes it
+        sealed.put(sealer.seal("whsec_x"))
 
 
 @pytest.mark.parametrize("content", ["", "rubbish", "AAAA"])

@@ -32,8 +32,8 @@ class WebhookDeliveries(Plain):
         return wrong
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Sends an event to an endpoint once more; without `eventId`, a ping. With `from` it is a redelivery:
-        every event of a stretch of time is sent once more."""
+        """Sends an event to an endpoint once more; without `eventId`, a ping. With `from` it is a
+        redelivery: every event of a stretch of time is sent once more."""
         await self._refuse(change, values, None)
         given = await self._again(change, values) if values["event_id"] else _ping(change)
         made = delivery(change.new_id(), values["endpoint_id"], change.now, **given)

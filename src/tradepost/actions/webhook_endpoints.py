@@ -58,22 +58,25 @@ class WebhookEndpoints(Plain):
         return [row]
 
     async def replace(self, change: Change, current: Row, values: Values) -> Rows:
-        """Changes an endpoint. DISABLED gets nothing any more; ENABLED again, what waits goes out."""
+        """Changes an endpoint. DISABLED gets nothing any more; ENABLED again, what waits goes out. With a new
+        url it begins without failures."""
         before = self._named(current)
         (row,) = await super().replace(change, current, values | _reason(before, values["status"]))
         after = self._named(row)
         if (after["status"], after["event_types"]) != (before["status"], before["event_types"]):
             await change.tx.run(webhook_endpoints.UNSUBSCRIBE, at_endpoint_id=row[0])
             await _subscribe(change, after)
-        if after["status"] == "ENABLED" != before["status"]:
+        enabled = after["status"] == "ENABLED" != before["status"]
+        if enabled or after["url"] != before["url"]:
             await change.tx.run(webhook_endpoints.WORKING, at_id=row[0])
-            change.queued = True
+        change.queued |= enabled
         return [row]
 
     async def delete(self, change: Change, current: Row) -> None:
-        """Nothing is sent to it any more: what is pending is abandoned, and its secrets are forgotten."""
+        """Nothing is sent to it any more: its secrets are forgotten, and what is pending is abandoned within
+        a minute."""
         await super().delete(change, current)
-        await change.tx.run(secrets.FORGET, at_endpoint_id=current[0])
+        await change.tx.run(secrets.RETIRE_ALL, at_endpoint_id=current[0], now=change.now)
         await change.tx.run(webhook_endpoints.UNSUBSCRIBE, at_endpoint_id=current[0])
 
     def _named(self, row: Row | None) -> dict[str, Any]:

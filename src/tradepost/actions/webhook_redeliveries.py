@@ -2,7 +2,7 @@
 
 A request notes what is wanted; the deliveries are made afterwards in pieces, each in a transaction of its
 own, so that however many they are, nobody waits for them. Events are found by their ids, which ascend by
-when they happened.
+when they happened; those of the last moments are left until none of them can be written any more.
 """
 
 from typing import Any, NamedTuple
@@ -18,9 +18,12 @@ from tradepost.domain import ids
 from tradepost.domain.input import Values
 from tradepost.domain.webhook_redelivery import WebhookRedelivery
 from tradepost.events.outbox import delivery, patterns_of
-from tradepost.problems import MemberError
+from tradepost.problems import Conflict, MemberError
 from tradepost.storage.database import Row
 from tradepost.storage.statements import webhook_deliveries, webhook_redeliveries
+
+_UNFINISHED = 10  # redeliveries to an endpoint at a time
+_UNLESS = {"ABANDONED": ["DELIVERED", "PENDING"]}  # it was not delivered since, nor is about to be
 
 
 class WebhookRedeliveries(Plain):
@@ -43,6 +46,12 @@ class WebhookRedeliveries(Plain):
         """Sends the events of a stretch of time to an endpoint once more. They go out by and by, behind what
         happens meanwhile; `made` and `finishedAt` say how far it is."""
         await self._refuse(change, values, None)
+        unfinished = await change.tx.row(
+            webhook_redeliveries.UNFINISHED_OF, endpoint_id=values["endpoint_id"]
+        )
+        if unfinished and unfinished[0] >= _UNFINISHED:
+            message = f"{_UNFINISHED} redeliveries to this endpoint are not finished: wait until one is"
+            raise Conflict(message)
         given = self.kept(values)
         made = {
             **given,
@@ -69,13 +78,22 @@ class _Unfinished(NamedTuple):
     deleted_at: str | None
 
 
-async def expand(change: Change, limit: int) -> bool:
-    """Makes a piece of the oldest redelivery, of the next `limit` events; False if there is nothing to do."""
-    found = await change.tx.row(webhook_redeliveries.UNFINISHED)
+class Piece(NamedTuple):
+    """A piece of a redelivery; `moved` says that it was not for nothing."""
+
+    id: str
+    moved: bool
+
+
+async def expand(change: Change, after: str, limit: int) -> Piece | None:
+    """Makes a piece of the first redelivery behind an id, its next `limit` events; None if there is none."""
+    found = await change.tx.row(webhook_redeliveries.UNFINISHED, after=after)
     if found is None:
-        return False
+        return None
     one = _Unfinished(*found)
-    looked_at = [] if one.deleted_at else await _events(change, one, limit)
+    settled = change.now_ms - change.tx.late_ms
+    upto = min(parse_instant(one.to), settled)
+    looked_at = [] if one.deleted_at else await _events(change, one, upto, limit)
     rows = _deliveries(change, one, looked_at)
     if rows:
         await change.tx.many(webhook_deliveries.QUEUE, rows)
@@ -83,18 +101,19 @@ async def expand(change: Change, limit: int) -> bool:
     if looked_at:
         position = looked_at[-1][0]
         await change.tx.run(webhook_redeliveries.ADVANCE, at_id=one.id, new_position=position, more=len(rows))
-    if len(looked_at) < limit:
+    finished = len(looked_at) < limit and (parse_instant(one.to) <= settled or one.deleted_at is not None)
+    if finished:
         await change.tx.run(webhook_redeliveries.FINISH, at_id=one.id, now=change.now)
-    return True
+    return Piece(one.id, finished or bool(looked_at))
 
 
-async def _events(change: Change, one: _Unfinished, limit: int) -> list[Row]:
-    """The next events: id, type, and whether one is wanted by what became of it before."""
-    before = ids.floor(parse_instant(one.to))
-    stretch = {"position": one.position, "before": before, "limit": limit}
+async def _events(change: Change, one: _Unfinished, upto: int, limit: int) -> list[Row]:
+    """The next events that happened before an instant (ms): id, type, and whether one is wanted by what
+    became of it before."""
+    stretch = {"position": one.position, "before": ids.floor(upto), "limit": limit}
     if one.status is None:
         return await change.tx.rows(webhook_redeliveries.EVENTS, **stretch)
-    ended = {"endpoint_id": one.endpoint_id, "status": one.status}
+    ended = {"endpoint_id": one.endpoint_id, "status": one.status, "unless": _UNLESS.get(one.status, [])}
     return await change.tx.rows(webhook_redeliveries.EVENTS_OF_STATUS, **stretch, **ended)
 
 

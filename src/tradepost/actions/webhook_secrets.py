@@ -45,7 +45,7 @@ class WebhookSecrets(Plain):
                 "or delete it"
             )
             raise Conflict(message)
-        await change.tx.run(webhook_secrets.RETIRING, at_endpoint_id=endpoint_id)
+        await change.tx.run(webhook_secrets.BEGIN_RETIRING, at_endpoint_id=endpoint_id)
         row, change.revealed["value"] = await issue(change, endpoint_id)
         return [row]
 

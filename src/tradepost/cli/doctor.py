@@ -35,7 +35,12 @@ async def _findings() -> AsyncIterator[Finding]:
     except BadSetting as error:
         yield fail(str(error), "nothing else can be checked before this is right")
         return
-    for finding in (*surroundings.given(), *surroundings.versions(found), *machine.port(found)):
+    for finding in (
+        *surroundings.given(),
+        *surroundings.address(found),
+        *surroundings.versions(found),
+        *machine.port(found),
+    ):
         yield finding
     async for finding in store(found):
         yield finding

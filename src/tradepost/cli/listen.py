@@ -106,12 +106,16 @@ def _base(url: str) -> str:
 
 
 def _key(given: str | None) -> str:
+    return (given or "").strip() or _kept_key()
+
+
+def _kept_key() -> str:
     from tradepost.cli.welcome import KEY_FILE  # noqa: PLC0415 (slow to load, and seldom needed)
 
-    found = given or (KEY_FILE.read_text("utf-8") if KEY_FILE.is_file() else "")
-    if not found.strip():
+    found = KEY_FILE.read_text("utf-8").strip() if KEY_FILE.is_file() else ""
+    if not found:
         _fail(f"--register needs an API key: give --key, set TRADEPOST_KEY, or have it in {KEY_FILE}")
-    return found.strip()
+    return found
 
 
 def _types(given: list[str] | None) -> list[str]:

@@ -1,6 +1,7 @@
 """`tradepost serve`: the service, in one process or several."""
 
 import asyncio
+import logging
 import os
 import sys
 import tempfile
@@ -9,12 +10,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tradepost import assembly, server, settings
+from tradepost import assembly, logs, server, settings
 from tradepost.cli import keys
+from tradepost.cli.checkup import surroundings
 from tradepost.cli.store import opened
 from tradepost.clock import Clock
 from tradepost.settings import Settings
 from tradepost.storage.statements import api_keys
+
+_log = logging.getLogger("tradepost")
 
 
 def serve(
@@ -54,6 +58,7 @@ def serve(
         asyncio.run(assembly.migrate(found))
     then = _welcome(found) if welcome else None
     asyncio.run(_first_key(found))
+    _warn(found)
     os.environ["TRADEPOST_HOST"], os.environ["TRADEPOST_PORT"] = found.host, str(found.port)
     if workers > 1:
         with tempfile.TemporaryDirectory(prefix="tradepost-metrics-") as directory:
@@ -61,6 +66,13 @@ def serve(
             server.serve(found, workers, then)
     else:
         server.serve(found, workers, then)
+
+
+def _warn(found: Settings) -> None:
+    """Logs what should be looked at; here, for each process that serves would say it again."""
+    logs.set_up(*found.log)
+    for finding in surroundings.address(found):
+        _log.warning(finding.text)
 
 
 def _welcome(found: Settings) -> Callable[[str], None]:

@@ -17,7 +17,7 @@ class ApiKey(Record, kw_only=True):
     plural: ClassVar[str] = "api_keys"
 
     name: Annotated[Name, Meta(description="What the key is for.")]
-    scopes: Annotated[list[Scope], Meta(description="What it may do.", min_length=1), JSON]
+    scopes: Annotated[list[Scope], Meta(description="What it may do.", min_length=1, max_length=100), JSON]
     user_id: Annotated[
         str | None,
         Meta(description="Acts for this user alone; null acts for the whole service."),

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import Meta
 
-from tradepost.domain.record import FILTERABLE, JSON, OMITTED, RANGED, READ_ONLY, Record
+from tradepost.domain.record import EVENT_TYPE, FILTERABLE, JSON, OMITTED, RANGED, READ_ONLY, Record
 
 
 class Event(Record, kw_only=True):
@@ -16,7 +16,7 @@ class Event(Record, kw_only=True):
 
     specversion: Annotated[str, Meta(description="Always 1.0."), READ_ONLY] = "1.0"
     source: Annotated[str, Meta(description="The service that emitted it."), READ_ONLY]
-    type: Annotated[str, Meta(description="What happened, reverse-DNS."), READ_ONLY, FILTERABLE]
+    type: Annotated[str, Meta(description="What happened, reverse-DNS."), READ_ONLY, FILTERABLE, EVENT_TYPE]
     subject: Annotated[str, Meta(description="To what, such as orders/<id>."), READ_ONLY, FILTERABLE]
     time: Annotated[str, Meta(description="When it happened."), READ_ONLY, FILTERABLE, RANGED]
     datacontenttype: Annotated[str, Meta(description="Always application/json."), READ_ONLY] = (

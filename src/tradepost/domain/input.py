@@ -13,7 +13,7 @@ from msgspec import NODEFAULT, UNSET, Meta, Struct
 
 from tradepost.domain.money import DECIMALS, MAX_PRICE, UNITS, NotMoney, to_units
 from tradepost.domain.order import MAX_LINES
-from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.domain.record import Mark, Member, Record, embedded_child, items_of, members, values_of
 from tradepost.problems import Invalid, Malformed, MemberError, Outside, Path
 
 Values = dict[str, Any]
@@ -21,7 +21,6 @@ Values = dict[str, Any]
 _Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 _MAX_DEPTH = 64
 _NUL = b"\\u0000"
-_AT = re.compile(r" - at `[^`]*`$")
 _CODES = (
     (re.compile(r"^Expected `(?:str|array|object)` of length"), "length"),
     (re.compile(r"^Expected `(?:int|float|int \| float)` [<>]"), "out_of_range"),
@@ -73,6 +72,11 @@ class Input:
             gc=False,
         )
         self._decode = msgspec.json.Decoder(self.struct).decode
+
+    @property
+    def takes(self) -> frozenset[str]:
+        """The names outside of what a body may say and is not ignored."""
+        return frozenset(self.names[name] for name in self._types)
 
     @property
     def requires_nothing(self) -> bool:
@@ -129,14 +133,10 @@ class Input:
         return values, errors
 
     def _member(self, name: str, value: Any, at: Path, values: Values, errors: list[MemberError]) -> None:
-        try:
+        wrong = list(_faults(value, self._types[name], at))
+        if not wrong:
             values[name] = msgspec.convert(value, self._types[name])
-        except msgspec.ValidationError as error:
-            errors.append(_said(error, at))
-            return
-        if any("\x00" in text for text in _texts(value)):
-            errors.append(MemberError(at, "contains a NUL character; remove it", "invalid"))
-            del values[name]  # no database is asked about it
+        errors.extend(wrong)
 
     def each(self, value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
         """The children of a list, each judged by this input; what could not be read of one is None."""
@@ -249,9 +249,27 @@ def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]
         yield MemberError((name,), str(error), "too_many_decimals")
 
 
-def _said(error: msgspec.ValidationError, at: Path) -> MemberError:
-    message = _AT.sub("", str(error))
+def _faults(value: Any, kind: Any, at: Path) -> Iterator[MemberError]:
+    """What is wrong with a value: as a whole, or else with each item of a list."""
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message, _, below = str(error).partition(" - at `$")
+        if not (isinstance(value, list) and below.startswith("[")):
+            yield _said(message, kind, at)
+            return
+    if isinstance(value, list):
+        item_kind = items_of(kind)
+        for index, item in enumerate(value):
+            yield from _faults(item, item_kind, (*at, index))
+    elif isinstance(value, str) and "\x00" in value:  # no database is asked about it
+        yield MemberError(at, "contains a NUL character; remove it", "invalid")
+
+
+def _said(message: str, kind: Any, at: Path) -> MemberError:
     code = next((code for pattern, code in _CODES if pattern.match(message)), "type")
+    if code == "unknown_value":
+        message = f"is none of {', '.join(values_of(kind))}"
     return MemberError(at, message, code)
 
 
@@ -259,14 +277,6 @@ def _unreadable(error: Exception) -> Malformed:
     if isinstance(error, RecursionError):
         return Malformed("The body is nested too deeply")
     return Malformed(f"The body is not JSON: {error}")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for each in value:
-            yield from _texts(each)
 
 
 def _kind(value: Any) -> str:

@@ -32,11 +32,12 @@ class Mark(Enum):
     JSON = "a JSON document, carried as it stands"
     OMITTED = "left out where it has no value"
     INSTANT = "an RFC 3339 instant, whatever its name"
+    EVENT_TYPE = "the type of an event; a filter takes it without the service's prefix too"
 
 
 READ_ONLY, FILTERABLE, RANGED, SORTABLE = Mark.READ_ONLY, Mark.FILTERABLE, Mark.RANGED, Mark.SORTABLE
 UNIQUE, UNIQUE_FOLDED, MONEY, JSON = Mark.UNIQUE, Mark.UNIQUE_FOLDED, Mark.MONEY, Mark.JSON
-OMITTED, INSTANT = Mark.OMITTED, Mark.INSTANT
+OMITTED, INSTANT, EVENT_TYPE = Mark.OMITTED, Mark.INSTANT, Mark.EVENT_TYPE
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ def _member(name: str, hint: Any, default: Any) -> Member:
         belongs_to=next((extra for extra in extras if isinstance(extra, BelongsTo)), None),
         snapshot_of=next((extra.of for extra in extras if isinstance(extra, SnapshotOf)), None),
         description=next((meta.description for meta in metas if meta.description), ""),
-        values=_values(inner),
+        values=values_of(inner),
     )
 
 
@@ -203,6 +204,13 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def _values(hint: Any) -> tuple[str, ...]:
-    inner = _without_none(hint)
+def values_of(hint: Any) -> tuple[str, ...]:
+    """The values of an enumeration; empty if the type is none."""
+    inner = _without_none(_unwrap(hint)[0])
     return typing.get_args(inner) if typing.get_origin(inner) is typing.Literal else ()
+
+
+def items_of(hint: Any) -> Any:
+    """What each item of a list has to be; anything if the type is no list."""
+    inner = _without_none(_unwrap(hint)[0])
+    return typing.get_args(inner)[0] if typing.get_origin(inner) is list else Any

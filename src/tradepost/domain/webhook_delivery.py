@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal
 import msgspec
 from msgspec import Meta
 
-from tradepost.domain.record import FILTERABLE, JSON, RANGED, READ_ONLY, SORTABLE, Record
+from tradepost.domain.record import EVENT_TYPE, FILTERABLE, JSON, RANGED, READ_ONLY, SORTABLE, Record
 
 
 class Attempt(msgspec.Struct, rename="camel", frozen=True):
@@ -34,7 +34,7 @@ class WebhookDelivery(Record, kw_only=True):
 
     endpoint_id: Annotated[str, Meta(description="The endpoint it goes to."), FILTERABLE]
     event_id: Annotated[str | None, Meta(description="The event; null is a ping."), FILTERABLE] = None
-    event_type: Annotated[str, Meta(description="The type of the event."), READ_ONLY, FILTERABLE]
+    event_type: Annotated[str, Meta(description="The type of the event."), READ_ONLY, FILTERABLE, EVENT_TYPE]
     status: Annotated[
         Literal["PENDING", "DELIVERED", "ABANDONED"],
         Meta(description="ABANDONED once the last retry has failed."),

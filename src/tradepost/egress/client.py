@@ -30,9 +30,10 @@ from tradepost.egress import addresses
 from tradepost.egress.failure import failure
 from tradepost.egress.retry_after import retry_after
 from tradepost.egress.targets import Target, Targets
-from tradepost.egress.wire import Letter
+from tradepost.egress.wire import Idle, Letter
 
 _KEEP_ALIVE_SECONDS = 4  # less than the 5 s of common servers, which would close while we send
+_IDLE = 1000  # connections that are kept alive; aiohttp bounds those in use alone
 _BODY_READ = 64 * 1024  # so that the connection can be used again
 _BODY_KEPT = 1024
 _FIELDS, _FIELD_BYTES = 128, 8190  # of a head; together the longest there may be
@@ -58,13 +59,17 @@ class Client:
     """Posts to `targets`, each within so many seconds, whatever the receiver does.
 
     The seconds are for the look-up of the name, connecting, TLS, the request and the head of the answer. A
-    body is read as far as it comes in what is left of them, and takes nothing back.
+    body is read as far as it comes in what is left of them, and takes nothing back. At most `idle`
+    connections are kept open for the next POST.
     """
 
-    def __init__(self, targets: Targets, *, seconds: float, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, targets: Targets, *, seconds: float, tls: ssl.SSLContext | None = None, idle: int = _IDLE
+    ) -> None:
         self._targets = targets
         self._seconds = seconds
         self._tls = tls
+        self._idle = Idle(idle)
         self._session: ClientSession | None = None
         self._closed = False
 
@@ -74,7 +79,7 @@ class Client:
         target = self._targets.target(url)
         if target.url is None or self._closed:
             return Reply(None, _refused(target), b"", None, time.monotonic() - began)
-        letter = Letter(body)
+        letter = Letter(body, self._idle)
         try:
             session = self._session or self._open()
             fields = CIMultiDict((*headers, _USER_AGENT))

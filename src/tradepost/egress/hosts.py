@@ -17,8 +17,8 @@ _PARTS = 4
 _LONGEST_NAME = 253
 
 # What is found on one machine or in one network (RFC 6762 with its appendix G, 7686, 8375, 9476).
-_HOME = {"localhost", "localdomain"}
-_NEVER_PUBLIC = _HOME | {
+_NEVER_PUBLIC = {
+    *("localhost", "localdomain"),
     *("local", "internal", "intranet", "private", "corp", "home", "lan", "arpa"),
     *("onion", "alt"),
 }
@@ -49,11 +49,9 @@ def parse(text: str) -> Host:
     return Host(".".join(labels), False)
 
 
-def is_public(name: str, *, allow_private: bool) -> bool:
-    """Whether a name may be in the public DNS; `allow_private` lets pass what names this machine, too."""
+def is_public(name: str) -> bool:
+    """Whether a name may be in the public DNS."""
     first, _, last = name.rpartition(".")
-    if allow_private and (not first or last in _HOME):
-        return True
     return bool(first) and last not in _NEVER_PUBLIC
 
 

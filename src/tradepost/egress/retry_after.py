@@ -1,26 +1,27 @@
 """`Retry-After` (RFC 9110, 10.2.3): when a receiver wants to be asked again."""
 
 import re
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-_SECONDS = re.compile(r"[0-9]{1,9}")
-_LONGEST_SECONDS = 30 * 24 * 3600  # more is no wish to be asked again
+_SECONDS = re.compile(r"[0-9]+")
+_LONGEST_SECONDS = 30 * 24 * 3600.0
 
 
 def retry_after(text: str, now: float) -> float | None:
     """Seconds from `now` (since 1970), of a number of seconds or an HTTP-date; 0 if that is past.
 
-    None for what is neither, and for more than a month.
+    None for what is neither. More than 30 days counts as 30 days.
     """
     text = text.strip(" \t")
     seconds = float(text) if _SECONDS.fullmatch(text) else _seconds_until(text, now)
-    if seconds is None or seconds > _LONGEST_SECONDS:
-        return None
-    return max(0.0, seconds)
+    return None if seconds is None else min(max(0.0, seconds), _LONGEST_SECONDS)
 
 
 def _seconds_until(date: str, now: float) -> float | None:
     try:
-        return parsedate_to_datetime(date).timestamp() - now
+        at = parsedate_to_datetime(date)
+        # HTTP-dates are of UTC; asctime's form does not say so, and `timestamp` would take it for local time.
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now
     except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -21,7 +21,7 @@ from tradepost.egress.names import Names
 
 _LONGEST = 2048
 _KEPT = 4096  # URLs whose judgement is remembered, and hosts of which it is known where they point
-_THREADS = 4
+_REGISTERING = 8
 _PATIENCE_SECONDS = 2.0
 _FRESH_SECONDS = 60.0
 _LAST_PORT = 65535
@@ -48,14 +48,14 @@ class Target(NamedTuple):
 
 
 class Targets:
-    """Judges URLs. `allow_private`, for development: http, and the addresses of this machine and network."""
+    """Judges URLs. `allow_private`, for development: http, any name, and this network's addresses."""
 
     def __init__(
         self, *, allow_private: bool, names: Names | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
         self.names = names or Names(allow_private=allow_private)
         # Threads apart, so that nobody who registers names can keep those of deliveries from being found.
-        self._registering = names or Names(allow_private=allow_private, threads=_THREADS)
+        self._registering = names or Names(allow_private=allow_private, at_once=_REGISTERING)
         self._now = now
         self._judged = lru_cache(_KEPT)(partial(_judge, allow_private=allow_private))
         self._pointing: dict[str, tuple[float, str]] = {}
@@ -146,7 +146,7 @@ def _judge_host(host: Host, *, allow_private: bool) -> Target | None:
     if host.is_address:
         address = addresses.refusal(host.text, allow_private=allow_private)
         return _flawed(f"names {address}", address) if address else None
-    if not hosts.is_public(host.text, allow_private=allow_private):
+    if not allow_private and not hosts.is_public(host.text):
         return _flawed("names a host that is not public")
     return None
 

@@ -30,9 +30,10 @@ class Flood(ClientPayloadError):
 class Letter(Payload):
     """The body of a POST, which learns which wire it goes out over."""
 
-    def __init__(self, body: bytes) -> None:
+    def __init__(self, body: bytes, idle: "Idle") -> None:
         super().__init__(body)
         self._size = len(body)
+        self._idle = idle
         self._wire: Wire | None = None
         self._answer: StreamReader | None = None
 
@@ -43,7 +44,7 @@ class Letter(Payload):
         """Goes out as a whole; what aiohttp does next is wait for the answer."""
         transport = cast(StreamWriter, writer).transport
         if transport is not None:
-            self._wire = Wire.over(transport)
+            self._wire = Wire.over(transport, self._idle)
             self._wire.take(self)
         await writer.write(self._body)
 
@@ -81,31 +82,33 @@ class Letter(Payload):
 class Wire(asyncio.Protocol):
     """Hands on what comes over a connection, as long as it can be the answer to the letter it carries."""
 
-    def __init__(self, transport: asyncio.Transport, handler: ResponseHandler) -> None:
+    def __init__(self, transport: asyncio.Transport, handler: ResponseHandler, idle: "Idle") -> None:
         self.carries: Letter | None = None
         self._transport = transport
         self._handler = handler
+        self._idle = idle
         self._count, self._cuts, self._tail = 0, 0, b""
 
     @classmethod
-    def over(cls, transport: asyncio.Transport) -> "Wire":
+    def over(cls, transport: asyncio.Transport, idle: "Idle") -> "Wire":
         """The wire over a transport of aiohttp's, put there when it is first used."""
         protocol = transport.get_protocol()
         if isinstance(protocol, Wire):
             return protocol
-        wire = cls(transport, cast(ResponseHandler, protocol))
+        wire = cls(transport, cast(ResponseHandler, protocol), idle)
         transport.set_protocol(wire)
         return wire
 
     def take(self, letter: Letter) -> None:
         """What comes from now on is the answer to this letter."""
         self.carries = letter
+        self._idle.discard(self)
         self._count, self._cuts, self._tail = 0, _ANSWERS, b""
 
     def rest(self) -> None:
-        """Carries nothing, until the next letter; with something left over, never again."""
+        """Carries nothing, until the next letter; with something left over or too many idle, never again."""
         self.carries = None
-        if len(self._handler) or self._transport.get_write_buffer_size():
+        if len(self._handler) or self._transport.get_write_buffer_size() or not self._idle.add(self):
             self.abort()
 
     def abort(self) -> None:
@@ -150,6 +153,7 @@ class Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._handler.connection_lost(exc)
+        self._idle.discard(self)
         if self.carries is not None:
             self.carries.lost()
 
@@ -158,3 +162,21 @@ class Wire(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._handler.resume_writing()
+
+
+class Idle:
+    """The wires that carry nothing, `most` of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._wires: set[Wire] = set()
+
+    def add(self, wire: Wire) -> bool:
+        """False if there is no room for it."""
+        if len(self._wires) >= self._most:
+            return False
+        self._wires.add(wire)
+        return True
+
+    def discard(self, wire: Wire) -> None:
+        self._wires.discard(wire)

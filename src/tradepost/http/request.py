@@ -71,7 +71,7 @@ class Request:
     @property
     def base_url(self) -> str:
         """The address the request itself was sent to."""
-        host = self.headers.get(b"host", b"localhost").decode("latin-1")
+        host = self.headers.get(b"host", b"localhost").decode("latin-1").rstrip(" \t")
         return f"{self.scope['scheme']}://{host}"
 
     @property

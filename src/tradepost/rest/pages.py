@@ -21,6 +21,7 @@ from tradepost.clock import instant, parse_instant
 from tradepost.domain import ids
 from tradepost.domain.money import UNITS
 from tradepost.domain.record import Mark, Member
+from tradepost.events.outbox import Emitter
 from tradepost.http.request import Request
 from tradepost.problems import Malformed
 from tradepost.rest.shape import Shape, View
@@ -52,14 +53,16 @@ class Asked:
     fixed: dict[str, Any] = field(default_factory=dict)
 
 
-def asked(shape: Shape, request: Request, *, owner: str | None, under: tuple[str, str] | None) -> Asked:
+def asked(
+    shape: Shape, request: Request, emitter: Emitter, *, owner: str | None, under: tuple[str, str] | None
+) -> Asked:
     """Reads the query of a list; raises `Malformed` for whatever is unknown or out of place in it."""
     parameters = request.query()
     if "cursor" in parameters and "offset" in parameters:
         message = "cursor and offset cannot be used together"
         raise Malformed(message)
     sort, descending = _sort(shape, parameters.get("sort"))
-    conditions, values = _conditions(shape, parameters, (*PAGING, *request.known_parameters))
+    conditions, values = _conditions(shape, parameters, (*PAGING, *request.known_parameters), emitter)
     if under is not None:
         conditions.append(Condition(under[0], "eq", "under"))
         values["under"] = under[1]
@@ -132,7 +135,7 @@ def _sort(shape: Shape, spelled: str | None) -> tuple[str, bool]:
 
 
 def _conditions(
-    shape: Shape, parameters: Mapping[str, str], known: tuple[str, ...]
+    shape: Shape, parameters: Mapping[str, str], known: tuple[str, ...], emitter: Emitter
 ) -> tuple[list[Condition], dict[str, Any]]:
     conditions: list[Condition] = []
     values: dict[str, Any] = {}
@@ -148,14 +151,16 @@ def _conditions(
         if operator != "eq" and Mark.RANGED not in found.marks:
             message = f"{spelled[1]} takes no [{operator}]"
             raise Malformed(message)
-        for column, compared, value in _compared(found, name, operator, text):
+        for column, compared, value in _compared(found, name, operator, text, emitter):
             place = f"f{len(values)}"
             conditions.append(Condition(column, compared, place))
             values[place] = value
     return conditions, values
 
 
-def _compared(found: Member, name: str, operator: Operator, text: str) -> list[tuple[str, Operator, Any]]:
+def _compared(
+    found: Member, name: str, operator: Operator, text: str, emitter: Emitter
+) -> list[tuple[str, Operator, Any]]:
     """A filter as comparisons of columns. `createdAt` is in the id; a folded member compares folded."""
     if found.name == "created_at":
         return _created(operator, _instant(name, text))
@@ -170,7 +175,15 @@ def _compared(found: Member, name: str, operator: Operator, text: str) -> list[t
         raise Malformed(message)
     if Mark.UNIQUE_FOLDED in found.marks:
         return [(folded(found), operator, text.casefold())]
+    if Mark.EVENT_TYPE in found.marks:
+        text = _full_type(emitter, text)
     return [(found.name, operator, text)]
+
+
+def _full_type(emitter: Emitter, text: str) -> str:
+    """A type of event under its prefix. What is none of ours stays as it is: the log may be older than we."""
+    short = {name for each in emitter.types.values() for name, _ in each.names()}
+    return f"{emitter.prefix}.{text}" if text in short else text
 
 
 def _created(operator: Operator, ms: int) -> list[tuple[str, Operator, Any]]:

@@ -96,7 +96,7 @@ class Routes:
     def _add(self, version: Version, segments: tuple[str, ...], shape: Shape) -> None:
         resource = shape.resource
         path = f"/{version.name}/" + "/{id}/".join(segments)
-        instead = self.shapes[resource.instead[1]] if resource.instead else None
+        instead = self.shapes[resource.instead] if resource.instead else None
         self._collections[segments] = _route(shape, path, resource.collection_methods, COLLECTION, instead)
         self._items[segments] = _route(shape, path + "/{id}", resource.item_methods, ITEM)
 

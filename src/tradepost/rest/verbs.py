@@ -16,6 +16,7 @@ from tradepost.access.idempotency import Answer, Once
 from tradepost.actions.change import Change, Rows
 from tradepost.actions.holding import held
 from tradepost.domain.input import Input, Values, glance, parse_object
+from tradepost.domain.record import Record
 from tradepost.http import conditional
 from tradepost.http.answers import NO_CACHE, encode, hash_tag
 from tradepost.http.request import Request
@@ -82,7 +83,7 @@ async def get_item(call: Call) -> Answer:
     finally:
         request.spent(reading.statements, reading.nanoseconds)
     if not rows or not _under(call, rows[0]):
-        raise _missing(call)
+        raise _missing(call.shape.record, call.item_id)
     view = shape.fields(shape.chosen(parameters["fields"])) if "fields" in parameters else shape.view
     return _shown(call, rows, view)
 
@@ -91,7 +92,8 @@ async def get_list(call: Call) -> Answer:
     """200 with a page, or 304."""
     shape, request = call.shape, call.request
     under = None if call.parent_id is None else (shape.resource.under or "", call.parent_id)
-    query = pages.asked(shape, request, owner=call.owner, under=under)
+    emitter = call.performer.means.emitter
+    query = pages.asked(shape, request, emitter, owner=call.owner, under=under)
     reading = call.performer.database.reading()
     try:
         if call.parent_id is not None:
@@ -190,9 +192,17 @@ def _check_type(call: Call) -> None:
 
 
 def _meant(call: Call, body: bytes) -> Call:
-    """The call as its body means it."""
-    other, said = call.instead, call.shape.resource.instead
-    if other is None or said is None or other.names[said[0]] not in glance(body):
+    """The call as its body means it.
+
+    What only the other record takes means that one. Some of it may be read-only here: that means nothing
+    beside what only this record takes, for then it is an item of ours as it was read.
+    """
+    other = call.instead
+    if other is None:
+        return call
+    said, here, there = glance(body).keys(), call.input.takes, other.input.takes
+    others = said & (there - here)
+    if not others or (others <= call.shape.inside.keys() and said & (here - there)):
         return call
     call.request.names = other.error_names
     return replace(call, shape=other, instead=None)
@@ -244,7 +254,7 @@ async def _held(call: Call, change: Change) -> Row:
         await _check_parent(call, change.tx)
     row = await held(change, call.shape.record, call.item_id or "", call.owner)
     if row is None or not _under(call, row):
-        raise _missing(call)
+        raise _missing(call.shape.record, call.item_id)
     tag = (
         call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.view.one([row])))
     )
@@ -309,8 +319,7 @@ async def _check_parent(call: Call, reading: Any) -> None:
     else:
         found = await reading.row(statements.exists_owned, id=call.parent_id, owner=call.owner)
     if found is None:
-        message = f"There is no {link.parent.kind} {call.parent_id}"
-        raise NotFound(message)
+        raise _missing(link.parent, call.parent_id)
 
 
 def _under(call: Call, row: Row) -> bool:
@@ -365,5 +374,5 @@ def _written(
     )
 
 
-def _missing(call: Call) -> NotFound:
-    return NotFound(f"There is no {call.shape.record.kind.replace('_', ' ')} {call.item_id}")
+def _missing(record: type[Record], item_id: str | None) -> NotFound:
+    return NotFound(f"There is no {record.kind.replace('_', ' ')} {item_id}")

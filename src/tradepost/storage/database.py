@@ -38,7 +38,12 @@ class Reading(Protocol):
 
 
 class Writing(Reading, Protocol):
-    """One transaction. What it changes becomes durable and visible together, or not at all."""
+    """One transaction. What it changes becomes durable and visible together, or not at all.
+
+    `late_ms` is how long after others looked at the clock they may still commit.
+    """
+
+    late_ms: int
 
     async def run(self, statement: Statement, **given: Any) -> int:
         """Changes rows; how many. Raises `UniqueViolation`."""

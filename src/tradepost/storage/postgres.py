@@ -155,6 +155,7 @@ class PostgresWriting(PostgresReading):
     """One transaction on one connection."""
 
     __slots__ = ()
+    late_ms = round(1500 * _STATEMENT_SECONDS)  # none of its few statements may take longer
 
     async def run(self, statement: Statement, **given: Any) -> int:
         sql, bind = self._database.compiled(statement)

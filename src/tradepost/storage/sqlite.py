@@ -331,6 +331,7 @@ class SqliteWriting(SqliteReading):
     """One transaction, inside its savepoint."""
 
     __slots__ = ()
+    late_ms = 0  # writers follow one another
 
     async def rows(self, statement: Statement, **given: Any) -> list[Row]:
         began = time.perf_counter_ns()

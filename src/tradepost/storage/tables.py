@@ -127,6 +127,7 @@ Index("events_subject_idx", events.c.subject, events.c.xid, events.c.seq)
 # Since when an endpoint has done nothing but fail.
 webhook_endpoints = table(WebhookEndpoint)
 webhook_endpoints.append_column(Column("failing_since", BYTES_ORDERED))
+webhook_endpoints.append_column(Column("failed_at", BYTES_ORDERED))
 
 # `confirmed` deliveries in a row under its successor, while it retires; how often it was `needed` meanwhile.
 webhook_secrets = table(WebhookSecret)

@@ -29,13 +29,16 @@ class Secret(NamedTuple):
     value: str
 
 
-class Target(NamedTuple):
-    """An endpoint as it was when its deliveries were claimed; `failing_since` is an instant or None."""
+class Receiver(NamedTuple):
+    """An endpoint as it was when its deliveries were claimed: since when it fails, and when it was noted last
+    that it does, as instants; None if it works.
+    """
 
     id: str
     url: str
     content_type: str
     failing_since: str | None
+    failed_at: str | None
     current: Secret
     retiring: Secret | None
 
@@ -48,7 +51,7 @@ class Claimed(NamedTuple):
 
     id: str
     lease: str
-    target: Target
+    receiver: Receiver
     event: Event | None
     number: int
     attempts: str
@@ -73,11 +76,11 @@ class Outcome:
 async def attempt(poster: Poster, now: Callable[[], int], claimed: Claimed) -> Outcome:
     """Makes an attempt; it may take twice the time that a receiver has to answer."""
     outcome = Outcome(claimed)
-    target = claimed.target
+    receiver = claimed.receiver
     if claimed.event is not None:
-        reply = await _post(poster, now, outcome, claimed.event, target.current)
-        if target.retiring and reply.status is not None and not outcome.delivered:
-            await _post(poster, now, outcome, claimed.event, target.retiring)
+        reply = await _post(poster, now, outcome, claimed.event, receiver.current)
+        if receiver.retiring and reply.status is not None and not outcome.delivered:
+            await _post(poster, now, outcome, claimed.event, receiver.retiring)
     outcome.ended = now()
     return outcome
 
@@ -88,9 +91,9 @@ async def _post(
     claimed = outcome.claimed
     at = now()
     body = render(event, instant(at), claimed.number)
-    headers = [("Content-Type", claimed.target.content_type)]
+    headers = [("Content-Type", claimed.receiver.content_type)]
     headers += signed(event.id, at // 1000, body, secret.value)
-    reply = await poster.post(claimed.target.url, headers, body)
+    reply = await poster.post(claimed.receiver.url, headers, body)
     outcome.reply = reply
     outcome.requests.append(
         Attempt(

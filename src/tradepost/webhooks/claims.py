@@ -16,7 +16,7 @@ from tradepost.events.outbox import Emitter, ping
 from tradepost.problems import Unavailable
 from tradepost.storage.database import Row, Writing
 from tradepost.storage.statements import webhook_deliveries, webhook_endpoints
-from tradepost.webhooks.attempt import Claimed, Secret, Target
+from tradepost.webhooks.attempt import Claimed, Receiver, Secret
 from tradepost.webhooks.envelope import Event
 from tradepost.webhooks.slots import chosen
 
@@ -60,33 +60,39 @@ class Claims:
         """What is claimed of these endpoints, up to `room`; and whether all of them could be held."""
         held = await tx.rows(webhook_endpoints.HOLD, ids=list(endpoint_ids))
         free = len({row[0] for row in held}) == len(endpoint_ids)
-        targets = self._targets(held)
-        if not targets:
+        receivers = self._receivers(held)
+        if not receivers:
             return [], free
-        rows = await tx.rows(webhook_deliveries.CANDIDATES, lanes=list(targets), now=instant(now))
+        rows = await tx.rows(webhook_deliveries.CANDIDATES, lanes=list(receivers), now=instant(now))
         picked = _picked(rows)[:room]
-        ids = [candidate.id for candidate, _ in picked]
-        if ids:
-            until = instant(now + self._lease_ms)
-            await tx.run(webhook_deliveries.LEASE, ids=ids, lease=lease, until=until)
-        claimed = [self._claimed(each, event, targets, lease) for each, event in picked]
+        taken = await self._take(tx, [candidate.id for candidate, _ in picked], now, lease)
+        claimed = [self._claimed(each, event, receivers, lease) for each, event in picked if each.id in taken]
         return claimed, free
 
-    def _targets(self, held: Iterable[Row]) -> dict[str, Target]:
+    async def _take(self, tx: Writing, ids: list[str], now: int, lease: str) -> set[str]:
+        """Those of deliveries that are still to be had: one that was put back may have been concluded."""
+        if not ids:
+            return set()
+        until = {"now": instant(now), "until": instant(now + self._lease_ms)}
+        return {row[0] for row in await tx.rows(webhook_deliveries.LEASE, ids=ids, lease=lease, **until)}
+
+    def _receivers(self, held: Iterable[Row]) -> dict[str, Receiver]:
         rows: dict[str, list[Row]] = defaultdict(list)
         for row in held:
             rows[row[0]].append(row)
-        found = {endpoint_id: self._target(mine) for endpoint_id, mine in rows.items()}
-        return {endpoint_id: target for endpoint_id, target in found.items() if target is not None}
+        found = {endpoint_id: self._receiver(mine) for endpoint_id, mine in rows.items()}
+        return {endpoint_id: receiver for endpoint_id, receiver in found.items() if receiver is not None}
 
-    def _target(self, rows: list[Row]) -> Target | None:
+    def _receiver(self, rows: list[Row]) -> Receiver | None:
         """An endpoint with its secrets; None if they cannot be opened, which is to hold up no other."""
-        endpoint_id, url, content_type, failing_since, *_ = rows[0]
-        secrets = {row[5]: self._secret(row[4], row[6]) for row in rows}
+        endpoint_id, url, content_type, failing_since, failed_at, *_ = rows[0]
+        secrets = {status: self._secret(secret_id, sealed) for *_, secret_id, status, sealed in rows}
         current = secrets.get("CURRENT")
         if current is None:
             return None
-        return Target(endpoint_id, url, content_type, failing_since, current, secrets.get("RETIRING"))
+        return Receiver(
+            endpoint_id, url, content_type, failing_since, failed_at, current, secrets.get("RETIRING")
+        )
 
     def _secret(self, secret_id: str, sealed: str) -> Secret | None:
         """A secret in the clear; None, once with a line in the log, if our key does not open it."""
@@ -100,12 +106,12 @@ class Claims:
             return None
 
     def _claimed(
-        self, each: Candidate, event: Event | None, targets: dict[str, Target], lease: str
+        self, each: Candidate, event: Event | None, receivers: dict[str, Receiver], lease: str
     ) -> Claimed:
-        target = targets[each.endpoint_id]
+        receiver = receivers[each.endpoint_id]
         if each.event_id is None:
             event = self._ping(each)
-        return Claimed(each.id, lease, target, event, each.number, each.attempts, each.due)
+        return Claimed(each.id, lease, receiver, event, each.number, each.attempts, each.due)
 
     def _ping(self, each: Candidate) -> Event:
         row = ping(self._emitter, each.id, each.endpoint_id, each.source or "", each.created_at)

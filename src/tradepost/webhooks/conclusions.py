@@ -1,12 +1,12 @@
 """Conclusions: what attempts came to, written down together in one transaction.
 
-A delivery is over, or due again. An endpoint works, fails, or has failed for so long that it is disabled. A
-secret that retires is done with once deliveries are confirmed without it (specification 5.4): three in a
-row, or ten if it was needed meanwhile, for then some of the receiver's machines may not have switched yet.
+A delivery is over, or due again; an endpoint works or fails (`health.py`). A secret that retires is done with
+once deliveries are confirmed without it (specification 5.4): three in a row, or ten if it was needed
+meanwhile, for then some of the receiver's machines may not have switched yet.
 """
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,8 +14,9 @@ import msgspec
 from tradepost.clock import instant
 from tradepost.metrics import DeliveryFigures
 from tradepost.storage.database import Writing
-from tradepost.storage.statements import webhook_deliveries, webhook_endpoints, webhook_secrets
+from tradepost.storage.statements import webhook_deliveries, webhook_secrets
 from tradepost.webhooks.attempt import Outcome
+from tradepost.webhooks.health import Failing, Health
 from tradepost.webhooks.schedule import Schedule
 
 _log = logging.getLogger("tradepost.webhooks")
@@ -35,12 +36,11 @@ class Concluded(NamedTuple):
 
 @dataclass
 class Conclusions:
-    """How outcomes are judged; `disable_ms` is how long an endpoint may do nothing but fail."""
+    """How outcomes are judged."""
 
     schedule: Schedule
-    disable_ms: int
+    health: Health
     figures: DeliveryFigures
-    _failed: set[str] = field(default_factory=set)  # endpoints of which we have noted so, and nothing since
 
     def judge(self, outcome: Outcome) -> Concluded:
         """When it goes on, if it does."""
@@ -50,54 +50,29 @@ class Conclusions:
         again = None if over else self.schedule.after(number, outcome.ended, retry_after)
         return Concluded(outcome, again)
 
-    async def write(self, tx: Writing, concluded: list[Concluded], now: int) -> None:
-        """Writes what became of the deliveries, of their endpoints and of the secrets.
+    async def write(self, tx: Writing, concluded: list[Concluded], now: int) -> Failing:
+        """Writes what became of the deliveries, of their endpoints and of the secrets; for `committed`.
 
         Endpoint by endpoint in one order, so that no two workers ever wait for each other.
         """
         if not concluded:
-            return
-        concluded = sorted(concluded, key=lambda each: each.outcome.claimed.target.id)
+            return {}
+        concluded = sorted(concluded, key=lambda each: each.outcome.claimed.receiver.id)
         await tx.many(webhook_deliveries.CONCLUDE, [_row(each, now) for each in concluded])
-        await self._endpoints(tx, concluded, now)
+        failing = await self.health.write(tx, (outcome for outcome, _ in concluded), now)
         for each in concluded:
-            if each.outcome.claimed.target.retiring is not None and each.outcome.delivered:
+            if each.outcome.claimed.receiver.retiring is not None and each.outcome.delivered:
                 await _rotate(tx, each.outcome, now)
+        return failing
 
-    def count(self, concluded: list[Concluded]) -> None:
-        """Counts what was written."""
+    def committed(self, concluded: list[Concluded], failing: Failing) -> None:
+        """What was written stands."""
+        self.health.committed(failing)
         for each in concluded:
             if each.again is None and not each.outcome.delivered:
                 self.figures.abandoned += 1
                 claimed = each.outcome.claimed
-                _log.warning("delivery %s to endpoint %s is abandoned", claimed.id, claimed.target.id)
-
-    async def _endpoints(self, tx: Writing, concluded: list[Concluded], now: int) -> None:
-        failing: dict[str, str | None] = {}
-        for outcome, _ in concluded:
-            target = outcome.claimed.target
-            since = failing.setdefault(target.id, target.failing_since)
-            if outcome.delivered:
-                if since is not None or target.id in self._failed:
-                    await tx.run(webhook_endpoints.WORKING, at_id=target.id)
-                    self._failed.discard(target.id)
-                failing[target.id] = None
-            elif since is None and outcome.requests:
-                failing[target.id] = instant(now)
-                await tx.run(webhook_endpoints.FAILING, at_id=target.id, since=instant(now))
-                self._failed.add(target.id)
-            elif since is not None:
-                await self._disable(tx, target.id, since, now)
-
-    async def _disable(self, tx: Writing, endpoint_id: str, since: str, now: int) -> None:
-        before = instant(now - self.disable_ms)
-        if since > before:
-            return
-        reason = f"Nothing but failures since {since}."
-        given = {"at_id": endpoint_id, "before": before, "reason": reason, "now": instant(now)}
-        if await tx.run(webhook_endpoints.DISABLE, **given):
-            await tx.run(webhook_endpoints.UNSUBSCRIBE, at_endpoint_id=endpoint_id)
-            _log.warning("webhook endpoint %s is disabled: nothing but failures since %s", endpoint_id, since)
+                _log.warning("delivery %s to endpoint %s is abandoned", claimed.id, claimed.receiver.id)
 
 
 def _row(concluded: Concluded, now: int) -> dict[str, Any]:
@@ -118,15 +93,17 @@ def _row(concluded: Concluded, now: int) -> dict[str, Any]:
 
 def _appended(before: str, new: str) -> str:
     """Two JSON arrays as one."""
+    if new == "[]":
+        return before
     return new if before == "[]" else f"{before[:-1]},{new[1:]}"
 
 
 async def _rotate(tx: Writing, outcome: Outcome, now: int) -> None:
-    target = outcome.claimed.target
-    assert target.retiring is not None
-    if outcome.confirmed_by == target.retiring.id:
-        await tx.run(webhook_secrets.NEEDED, at_id=target.retiring.id)
+    receiver = outcome.claimed.receiver
+    assert receiver.retiring is not None
+    if outcome.confirmed_by == receiver.retiring.id:
+        await tx.run(webhook_secrets.NEEDED, at_id=receiver.retiring.id)
         return
-    await tx.run(webhook_secrets.CONFIRMED, at_id=target.retiring.id)
+    await tx.run(webhook_secrets.CONFIRMED, at_id=receiver.retiring.id)
     enough = {"enough": _ENOUGH, "enough_again": _ENOUGH_AGAIN}
-    await tx.run(webhook_secrets.RETIRE_CONFIRMED, at_id=target.retiring.id, now=instant(now), **enough)
+    await tx.run(webhook_secrets.RETIRE_CONFIRMED, at_id=receiver.retiring.id, now=instant(now), **enough)

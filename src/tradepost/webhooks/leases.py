@@ -18,7 +18,8 @@ class Leases:
 
     def __init__(self) -> None:
         self._realm = _realm()
-        self._worker = f"{self._realm}/{os.getpid()}/{_began(os.getpid())}/{uuid.uuid4().hex[:8]}"
+        _, began = _stat(os.getpid())
+        self._worker = f"{self._realm}/{os.getpid()}/{began}/{uuid.uuid4().hex[:8]}"
         self._numbers = itertools.count()
 
     def new(self) -> str:
@@ -26,10 +27,13 @@ class Leases:
 
     def of_the_dead(self, leases: Iterable[str]) -> list[str]:
         """Those of processes that ran here and do not any more."""
-        return [each for each in leases if self._is_dead(each)]
+        by_process: dict[str, list[str]] = {}
+        for each in leases:
+            by_process.setdefault(each.rpartition("/")[0], []).append(each)
+        return [each for process, its in by_process.items() if self._is_dead(process) for each in its]
 
-    def _is_dead(self, lease: str) -> bool:
-        realm, pid, began, *_ = lease.split("/")
+    def _is_dead(self, process: str) -> bool:
+        realm, pid, began, _ = process.split("/")
         return realm == self._realm and not _runs(int(pid), began)
 
 
@@ -50,19 +54,14 @@ def _runs(pid: int, began: str) -> bool:
         return False
     except PermissionError:
         pass
-    state, *_ = _stat(pid) or ("",)
-    return state != _ZOMBIE and _began(pid) in ("", began)
+    state, then = _stat(pid)
+    return state != _ZOMBIE and then in ("", began)
 
 
-def _began(pid: int) -> str:
-    """When a process began, in ticks since the boot; empty if that cannot be seen."""
-    fields = _stat(pid)
-    return fields[19] if fields else ""
-
-
-def _stat(pid: int) -> list[str]:
-    """What is said of a process behind its name (proc(5), stat, from field 3 on)."""
+def _stat(pid: int) -> tuple[str, str]:
+    """The state of a process, and when it began, in ticks since the boot; empty if that cannot be seen."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:
-        return []
+        return "", ""
+    return fields[0], fields[19]  # proc(5): those behind the name begin with the third

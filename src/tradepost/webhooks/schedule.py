@@ -1,14 +1,13 @@
 """The schedule: when a delivery is tried again after an attempt failed (specification 6.5).
 
 Never earlier than the schedule says; up to a twentieth later, so that what failed together does not come
-back together. A receiver that asks for more time with `Retry-After` gets it, within reason.
+back together. A receiver that asks for more time with `Retry-After` gets it.
 """
 
 import math
 import random
 
 _SPREAD = 0.05  # half of what a retry may be late: the rest is for waiting its turn
-_LONGEST_RETRY_AFTER = 30 * 24 * 3600.0
 
 
 class Schedule:
@@ -25,5 +24,4 @@ class Schedule:
         if number >= len(self._delays):
             return None
         delay = self._delays[number] * (1 + random.uniform(0, _SPREAD))  # noqa: S311 (spreads retries)
-        asked = min(retry_after or 0.0, _LONGEST_RETRY_AFTER)
-        return ended + math.ceil(1000 * max(delay, asked))
+        return ended + math.ceil(1000 * max(delay, retry_after or 0.0))

@@ -11,12 +11,13 @@ from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer
 from tradepost.actions import webhook_redeliveries
 from tradepost.actions.change import Change
+from tradepost.actions.webhook_redeliveries import Piece
 from tradepost.clock import instant, parse_instant
 from tradepost.domain.webhook_redelivery import WebhookRedelivery
 from tradepost.metrics import DeliveryFigures
 from tradepost.perform import Performer
 from tradepost.problems import Problem
-from tradepost.storage.database import Writing
+from tradepost.storage.database import Row, Writing
 from tradepost.storage.statement import Statement
 from tradepost.storage.statements import webhook_deliveries
 from tradepost.webhooks.leases import Leases
@@ -39,6 +40,7 @@ class Upkeep:
         self._clock = performer.clock
         self._figures = figures
         self._leases = Leases()
+        self._behind = ""  # the redelivery that had its turn last
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -58,21 +60,25 @@ class Upkeep:
 
     async def release(self) -> None:
         """Puts back what is claimed under leases that are over, or by processes that are."""
-        out = await self._database.reading().rows(webhook_deliveries.LEASES)
-        now = instant(self._clock.now())
-        over = {lease for _, lease, until in out if until < now}
-        gone = over.union(self._leases.of_the_dead({lease for _, lease, _ in out} - over))
-        if gone:
-            ids = [delivery_id for delivery_id, lease, _ in out if lease in gone]
-            released = await self._run(webhook_deliveries.RELEASE, ids=ids, leases=sorted(gone))
-            self._figures.expired += released
-            self._database.wake()
+        since: str | None = ""
+        while since is not None:
+            out = await self._database.reading().rows(webhook_deliveries.LEASES, since=since)
+            await self._release(out)
+            full = len(out) == webhook_deliveries.LEASES_AT_ONCE and out[-1][0] != since
+            since = out[-1][0] if full else None  # an endpoint has few: what it has is seen twice
 
     async def redeliver(self) -> None:
-        """Makes deliveries of redeliveries: all of them, or so many that other upkeep is not kept waiting."""
+        """Makes deliveries of redeliveries, a piece of each in turn: all that can be made now, or so many
+        that other upkeep is not kept waiting."""
+        idle = False  # since a round began
         for _ in range(_PIECES):
-            if not await self._redeliver_piece():
+            piece = await self._redeliver_piece()
+            if piece is not None:
+                self._behind, idle = piece.id, idle and not piece.moved
+            elif idle:
                 break
+            else:
+                self._behind, idle = "", True
 
     async def measure(self) -> None:
         """Measures what waits."""
@@ -80,18 +86,28 @@ class Upkeep:
         pending, due = row[0]
         self._figures.waits(pending, None if due is None else parse_instant(due), self._clock.now())
 
-    async def _redeliver_piece(self) -> bool:
+    async def _release(self, out: list[Row]) -> None:
+        now = instant(self._clock.now())
+        over = {lease for *_, lease, until in out if until < now}
+        gone = over.union(self._leases.of_the_dead({lease for *_, lease, _ in out} - over))
+        if gone:
+            ids = [delivery_id for _, delivery_id, lease, _ in out if lease in gone]
+            released = await self._run(webhook_deliveries.RELEASE, ids=ids, leases=sorted(gone))
+            self._figures.expired += released
+            self._database.wake()
+
+    async def _redeliver_piece(self) -> Piece | None:
         if await self._database.reading().row(webhook_deliveries.ANY_REDELIVERY) is None:
-            return False
-        more = False
+            return None
+        made: Piece | None = None
 
         async def action(change: Change) -> Answer:
-            nonlocal more
-            more = await webhook_redeliveries.expand(change, _PIECE)
+            nonlocal made
+            made = await webhook_redeliveries.expand(change, self._behind, _PIECE)
             return Answer(204, [], b"")
 
         await self._performer.perform(_SERVICE, action, record=WebhookRedelivery, source="")
-        return more
+        return made
 
     async def _run(self, statement: Statement, **given: object) -> int:
         async def work(tx: Writing) -> int:

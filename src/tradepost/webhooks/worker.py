@@ -19,8 +19,9 @@ from tradepost.storage.statements import webhook_deliveries
 from tradepost.webhooks.attempt import Claimed, Outcome, Poster, attempt
 from tradepost.webhooks.claims import Claims
 from tradepost.webhooks.conclusions import Concluded, Conclusions
-from tradepost.webhooks.failing import STEP_MS, Failing, only_fails
+from tradepost.webhooks.health import Failing
 from tradepost.webhooks.leases import Leases
+from tradepost.webhooks.patience import STEP_MS, Patience, only_fails
 from tradepost.webhooks.slots import SLOTS
 
 _log = logging.getLogger("tradepost.webhooks")
@@ -52,7 +53,7 @@ class Worker:
         self._conclusions = conclusions
         self._figures = figures
         self._leases = Leases()
-        self._failing = Failing(_ROOM // 2)
+        self._patience = Patience(_ROOM // 2)
         self._wanted = asyncio.Event()
         self._ended: list[Concluded] = []
         self._attempts: set[asyncio.Task[None]] = set()
@@ -122,14 +123,14 @@ class Worker:
         due: list[str] = []
         failing: list[str] = []
         ahead: list[str] = []
-        ended = Counter(each.outcome.claimed.target.id for each in self._ended)
+        ended = Counter(each.outcome.claimed.receiver.id for each in self._ended)
         for endpoint_id, *queues, out, fails_since in lanes:
             if fails_since is not None and out - ended[endpoint_id] < SLOTS:
                 waiting = [at for at in queues if at is not None]
                 if any(at <= moment for at in waiting):
                     (failing if only_fails(fails_since, now) else due).append(endpoint_id)
                 ahead += [at for at in waiting if at > moment]
-        turns = self._failing.turns(failing, now, to_the_end=len(lanes) < webhook_deliveries.LANES_AT_ONCE)
+        turns = self._patience.turns(failing, now, to_the_end=len(lanes) < webhook_deliveries.LANES_AT_ONCE)
         if len(turns) < len(failing):
             ahead.append(instant(now + STEP_MS))
         return due + turns, parse_instant(min(ahead)) if ahead else math.inf
@@ -140,30 +141,30 @@ class Worker:
         room = max(0, _ROOM - len(self._attempts))
         now, lease = self._clock.now(), self._leases.new()
 
-        async def work(tx: Writing) -> tuple[list[Claimed], bool]:
-            await self._conclusions.write(tx, ended, now)
+        async def work(tx: Writing) -> tuple[Failing, list[Claimed], bool]:
+            failing = await self._conclusions.write(tx, ended, now)
             if not due or not room:
-                return [], True
-            return await self._claims.claim(tx, due, room, now, lease)
+                return failing, [], True
+            return failing, *await self._claims.claim(tx, due, room, now, lease)
 
         try:
-            claimed, held = await self._database.write(work)
+            failing, claimed, held = await self._database.write(work)
         except BaseException:
             self._ended = ended + self._ended
             raise
-        self._conclusions.count(ended)
+        self._conclusions.committed(ended, failing)
         if claimed and len(claimed) == room:
-            self._behind = claimed[-1].target.id  # the others are next once there is room again
-        self._failing.forget(now)
+            self._behind = claimed[-1].receiver.id  # the others are next once there is room again
+        self._patience.forget(now)
         for each in claimed:
             self._start(each, now)
         return held
 
     def _start(self, claimed: Claimed, now: int) -> None:
         self._figures.late(now - parse_instant(claimed.due))
-        failing = only_fails(claimed.target.failing_since, now)
+        failing = only_fails(claimed.receiver.failing_since, now)
         if failing:
-            self._failing.tried(claimed.target.id, now)
+            self._patience.tried(claimed.receiver.id, now)
         task = asyncio.get_running_loop().create_task(self._attempt(claimed, failing=failing))
         self._attempts.add(task)
         task.add_done_callback(self._attempts.discard)
@@ -179,7 +180,7 @@ class Worker:
             _log.exception("delivery %s failed here; it is tried again once its lease is over", claimed.id)
         finally:
             if failing:
-                self._failing.ended(claimed.target.id, delivered=delivered)
+                self._patience.ended(claimed.receiver.id, delivered=delivered)
             self._wanted.set()
 
     def _count(self, outcome: Outcome) -> None:

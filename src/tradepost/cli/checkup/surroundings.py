@@ -20,6 +20,16 @@ def given(environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     yield ok(f"settings: {', '.join(names)}" if names else "settings: none is set, the defaults hold")
 
 
+def address(found: Settings) -> Iterator[Finding]:
+    """Whether links and events begin with an address that no caller chooses; nothing if they do."""
+    if found.env == "production" and found.base_url is None:
+        yield warn(
+            "TRADEPOST_BASE_URL is not set",
+            "links and the sources of events begin with whatever Host a caller sends; set it to the public "
+            "address, such as https://api.example.com",
+        )
+
+
 async def redis(found: Settings) -> AsyncIterator[Finding]:
     """Whether the limits that processes share are shared."""
     if found.redis_url is None:

@@ -334,7 +334,7 @@ class Operations:
     def _makes(self, shape: Shape) -> list[Shape]:
         """What a POST may make."""
         instead = shape.resource.instead
-        others = [each for each in self.shapes if instead and each.record is instead[1]]
+        others = [each for each in self.shapes if each.record is instead]
         return [shape, *others]
 
     def _problems(self, address: Address, kinds: Kinds, method: str = "GET") -> Json:

@@ -12,6 +12,10 @@ from tradepost.rest.shape import Shape
 _TEXT: Json = {"type": "string"}
 _MAX_KEY = 255
 _RANGES = {"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than"}
+_MORE = {
+    Mark.UNIQUE_FOLDED: ", whatever the case",
+    Mark.EVENT_TYPE: ", in full or, like `order.placed`, without the prefix of the service",
+}
 _INSTANT_RANGES = {"gte": "at or after", "gt": "after", "lte": "at or before", "lt": "before"}
 
 
@@ -119,8 +123,8 @@ def filters(shape: Shape) -> Iterator[Json]:
         if Mark.FILTERABLE not in each.marks:
             continue
         schema = _compared(each)
-        folded = ", whatever the case" if Mark.UNIQUE_FOLDED in each.marks else ""
-        yield _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{folded}.", schema)
+        more = "".join(said for mark, said in _MORE.items() if mark in each.marks)
+        yield _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{more}.", schema)
         if Mark.RANGED in each.marks:
             for operator, said in (_INSTANT_RANGES if each.is_instant else _RANGES).items():
                 description = f"Only {words(shape.record.plural)} whose `{name}` is {said} this."

@@ -11,6 +11,7 @@ from tradepost.storage.tables import BIG, webhook_deliveries
 
 _DUE = "next_attempt_at IS NOT NULL AND lease IS NULL"  # what waits has a next attempt, whatever is over none
 LANES_AT_ONCE = 256
+LEASES_AT_ONCE = 4096
 
 QUEUE = Statement(
     "queues a delivery",
@@ -86,18 +87,22 @@ CANDIDATES = Statement(
 )
 
 LEASE = Statement(
-    "claims deliveries under a lease",
-    spelled("UPDATE webhook_deliveries SET lease = :lease, leased_until = :until WHERE id {any}ids{end}"),
+    "claims deliveries under a lease, of those that are still due; which",
+    spelled(
+        "UPDATE webhook_deliveries SET lease = :lease, leased_until = :until"
+        " WHERE id {any}ids{end}"  # by their ids: what else is asked must fit no index
+        " AND coalesce(lease, '') = '' AND coalesce(next_attempt_at, '~') <= :now RETURNING id"
+    ),
 )
 
 CONCLUDE = Statement(
-    "writes down what an attempt came to, if its lease still holds",
+    "writes down what an attempt came to, if its lease holds, or it was put back and not claimed since",
     webhook_deliveries.update()
     .where(
         webhook_deliveries.c.id == bindparam("at_id"),
         or_(
             webhook_deliveries.c.lease == bindparam("at_lease"),
-            and_(  # it was put back, and nobody has claimed it since
+            and_(
                 webhook_deliveries.c.lease.is_(None),
                 webhook_deliveries.c.next_attempt_at.is_not(None),
                 webhook_deliveries.c.attempt == bindparam("at_attempt", type_=BIG),
@@ -125,10 +130,12 @@ RELEASE = Statement(
 )
 
 LEASES = Statement(
-    "deliveries that are out, under which leases, and when those are over",
+    "deliveries that are out, from an endpoint on, under which leases, and when those are over",
     spelled(
-        "SELECT id, lease, leased_until FROM webhook_deliveries WHERE lease IS NOT NULL"
-        " ORDER BY endpoint_id, later LIMIT 4096"  # in the order of its index, whatever the statistics say
+        "SELECT endpoint_id, id, lease, leased_until FROM webhook_deliveries"  # noqa: S608 (a constant)
+        # In the order of its index, whatever the statistics say.
+        " WHERE lease IS NOT NULL AND endpoint_id >= :since"
+        f" ORDER BY endpoint_id, later LIMIT {LEASES_AT_ONCE}"
     ),
 )
 

@@ -1,6 +1,6 @@
 """Webhook endpoints as those see them who deliver: held, signed for, failing, disabled."""
 
-from sqlalchemy import bindparam, null, select, text
+from sqlalchemy import bindparam, null, or_, select, text
 
 from tradepost.storage.statement import Statement, among
 from tradepost.storage.tables import webhook_endpoints, webhook_secrets, webhook_subscriptions
@@ -9,7 +9,7 @@ _e, _s = webhook_endpoints.c, webhook_secrets.c
 
 HOLD = Statement(
     "enabled endpoints that nobody else holds, kept from others; with the secrets that may sign for them",
-    select(_e.id, _e.url, _e.content_type, _e.failing_since, _s.id, _s.status, _s.sealed)
+    select(_e.id, _e.url, _e.content_type, _e.failing_since, _e.failed_at, _s.id, _s.status, _s.sealed)
     .join_from(webhook_endpoints, webhook_secrets, _s.endpoint_id == _e.id)
     .where(
         among(_e.id, "ids"),
@@ -21,15 +21,25 @@ HOLD = Statement(
 )
 
 FAILING = Statement(
-    "notes since when an endpoint fails",
+    "notes that an endpoint fails from now on, if it did not, or did not since an instant",
     webhook_endpoints.update()
-    .where(_e.id == bindparam("at_id"), _e.failing_since.is_(None))
-    .values(failing_since=bindparam("since")),
+    .where(
+        _e.id == bindparam("at_id"),
+        or_(_e.failing_since.is_(None), _e.failed_at < bindparam("quiet_since")),
+    )
+    .values(failing_since=bindparam("now"), failed_at=bindparam("now")),
+)
+
+STILL_FAILING = Statement(
+    "notes that an endpoint still fails",
+    webhook_endpoints.update().where(_e.id == bindparam("at_id")).values(failed_at=bindparam("now")),
 )
 
 WORKING = Statement(
     "notes that an endpoint does not fail",
-    webhook_endpoints.update().where(_e.id == bindparam("at_id")).values(failing_since=null()),
+    webhook_endpoints.update()
+    .where(_e.id == bindparam("at_id"))
+    .values(failing_since=null(), failed_at=null()),
 )
 
 DISABLE = Statement(

@@ -3,15 +3,15 @@
 A piece looks at a bounded number of events, however few of them are wanted.
 """
 
-from sqlalchemy import bindparam, exists, literal_column, select
+from sqlalchemy import and_, bindparam, exists, func, literal_column, not_, select
 
-from tradepost.storage.statement import Statement
+from tradepost.storage.statement import Statement, among
 from tradepost.storage.tables import BIG, events, webhook_deliveries, webhook_endpoints, webhook_redeliveries
 
 _r, _e, _d = webhook_redeliveries.c, webhook_endpoints.c, webhook_deliveries.c
 
 UNFINISHED = Statement(
-    "the oldest redelivery that is not finished and that nobody else holds, kept from others; its endpoint",
+    "the first redelivery behind an id that is not finished and that nobody else holds, kept from others",
     select(
         _r.id,
         _r.endpoint_id,
@@ -23,7 +23,7 @@ UNFINISHED = Statement(
         _e.deleted_at,
     )
     .join_from(webhook_redeliveries, webhook_endpoints, _e.id == _r.endpoint_id)
-    .where(_r.finished_at.is_(None))
+    .where(_r.finished_at.is_(None), _r.id > bindparam("after"))
     .order_by(_r.id)
     .limit(literal_column("1"))
     .with_for_update(of=webhook_redeliveries, skip_locked=True),
@@ -42,17 +42,23 @@ EVENTS = Statement(
     select(_LOOKED_AT.c.id, _LOOKED_AT.c.type, literal_column("1")).order_by(_LOOKED_AT.c.id),
 )
 
+_TO_ENDPOINT = exists().where(_d.event_id == _LOOKED_AT.c.id, _d.endpoint_id == bindparam("endpoint_id"))
+
 EVENTS_OF_STATUS = Statement(
-    "the same, and whether a delivery of each to an endpoint has ended with a status",
+    "the same, and whether a delivery of each to an endpoint has a status, and none has one of others",
     select(
         _LOOKED_AT.c.id,
         _LOOKED_AT.c.type,
-        exists().where(
-            _d.event_id == _LOOKED_AT.c.id,
-            _d.endpoint_id == bindparam("endpoint_id"),
-            _d.status == bindparam("status"),
+        and_(
+            _TO_ENDPOINT.where(_d.status == bindparam("status")),
+            not_(_TO_ENDPOINT.where(among(_d.status, "unless"))),
         ),
     ).order_by(_LOOKED_AT.c.id),
+)
+
+UNFINISHED_OF = Statement(
+    "how many redeliveries to an endpoint are not finished",
+    select(func.count()).where(_r.endpoint_id == bindparam("endpoint_id"), _r.finished_at.is_(None)),
 )
 
 ADVANCE = Statement(

@@ -17,7 +17,7 @@ OF_STATUS = Statement(
     select(_s.id).where(_s.endpoint_id == bindparam("endpoint_id"), _s.status == bindparam("status")),
 )
 
-RETIRING = Statement(
+BEGIN_RETIRING = Statement(
     "has the current secret of an endpoint retire",
     webhook_secrets.update()
     .where(_s.endpoint_id == bindparam("at_endpoint_id"), _s.status == text("'CURRENT'"))
@@ -31,11 +31,11 @@ RETIRE = Statement(
     .values(status="RETIRED", sealed=null(), retired_at=bindparam("now"), version=_s.version + 1),
 )
 
-FORGET = Statement(
-    "forgets the values of all secrets of an endpoint",
+RETIRE_ALL = Statement(
+    "retires all secrets of an endpoint, and forgets their values",
     webhook_secrets.update()
-    .where(_s.endpoint_id == bindparam("at_endpoint_id"))
-    .values(status="RETIRED", sealed=null()),
+    .where(_s.endpoint_id == bindparam("at_endpoint_id"), _s.status != text("'RETIRED'"))
+    .values(status="RETIRED", sealed=null(), retired_at=bindparam("now"), version=_s.version + 1),
 )
 
 NEEDED = Statement(

@@ -33,6 +33,7 @@ def _endpoints() -> None:
         integer("version"),
         text("deleted_at", nullable=True),
         text("failing_since", nullable=True),
+        text("failed_at", nullable=True),
         sqlite_with_rowid=False,
     )
     _index("webhook_endpoints", ["updated_at", "id"], where="deleted_at IS NULL")

@@ -19,14 +19,15 @@ def only_fails(since: str | None, now: int) -> bool:
     return now - parse_instant(since) >= _PATIENCE_MS
 
 
-class Failing:
+class Patience:
     """What a worker grants the endpoints that only fail; `places` is how many of their deliveries are out."""
 
     def __init__(self, places: int) -> None:
         self._places = places
         self._out = 0
         self._tried: dict[str, int] = {}  # in the last 50 ms, and when (ms)
-        self._behind = ""  # who had a turn last; none once all had one
+        self._behind = ""  # who had a turn last; nobody once all had one
+        self._all = True  # have had one, of those looked at since the first
 
     def turns(self, due: list[str], now: int, *, to_the_end: bool) -> list[str]:
         """Who of those that are due, in the order of their ids, gets a turn: whose was longest ago.
@@ -34,12 +35,13 @@ class Failing:
         `to_the_end` says that there are none behind them.
         """
         room = (self._places - self._out) // SLOTS
-        ahead = [each for each in due if each > self._behind and now - self._tried.get(each, 0) >= STEP_MS]
+        ahead = [each for each in due if each > self._behind and not self._is_recent(each, now)]
         going = ahead[:room]
-        if to_the_end and len(going) == len(ahead):
-            self._behind = ""
-        elif going:
+        if going:
             self._behind = going[-1]
+        self._all &= len(going) == len(ahead)
+        if to_the_end:
+            self._behind, self._all = "" if self._all else self._behind, True
         return going
 
     def tried(self, endpoint_id: str, now: int) -> None:
@@ -55,4 +57,8 @@ class Failing:
 
     def forget(self, now: int) -> None:
         """Forgets who was tried longer ago than matters."""
-        self._tried = {each: at for each, at in self._tried.items() if now - at < STEP_MS}
+        self._tried = {each: at for each, at in self._tried.items() if self._is_recent(each, now)}
+
+    def _is_recent(self, endpoint_id: str, now: int) -> bool:
+        """Whether it was tried less than a step ago; not if the clock was set back meanwhile."""
+        return 0 <= now - self._tried.get(endpoint_id, 0) < STEP_MS
