@@ -1,5 +1,6 @@
 """The real program as a process of its own, and raw sockets to it."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -14,7 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tradepost.cli.keys import make
+from tradepost.cli.store import opened
+from tradepost.settings import load
+
 COMMAND = Path(sys.executable).with_name("tradepost")
+# Settings somebody has in the shell; and what has each of a hundred processes compile the program anew.
+_LEFT_OUT = ("TRADEPOST_", "PYTHONDONTWRITEBYTECODE")
 _ADDRESS = re.compile(r"serving on http://[^:]+:(\d+)")
 
 
@@ -68,7 +75,7 @@ class Process(Child):
 
     def __init__(self, database_url: str, *arguments: str, port: int = 0, **settings: str) -> None:
         given = environment(database_url, **settings)
-        self.key = run(given, "keys", "create").stdout.strip()
+        self.key = asyncio.run(_new_key(given))
         super().__init__(given, "serve", "--port", str(port), *arguments)
         line = self._out.readline()
         found = _ADDRESS.search(line)
@@ -106,8 +113,14 @@ class Process(Child):
         return answer.status, json.loads(text) if text else None
 
 
+async def _new_key(environment: dict[str, str]) -> str:
+    """The key of an operator, made here: a command of its own takes as long as the start of the service."""
+    async with opened(load(environment)) as performer:
+        return await make(performer, {"name": "a test's", "scopes": ["admin"]})
+
+
 def environment(database_url: str, **settings: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRADEPOST_")}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_LEFT_OUT)}
     ours = {f"TRADEPOST_{name.upper()}": value for name, value in settings.items()}
     return {**kept, "TRADEPOST_DATABASE_URL": database_url, "TRADEPOST_RATE_LIMIT": "100000/second", **ours}
 

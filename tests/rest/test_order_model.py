@@ -9,6 +9,7 @@ from hypothesis.stateful import (
     Bundle,
     RuleBasedStateMachine,
     consumes,
+    initialize,
     invariant,
     rule,
     run_state_machine_as_test,
@@ -113,6 +114,14 @@ class Shop(RuleBasedStateMachine):
         currency=st.sampled_from(["GBP", "GBP", "GBP", "USD"]),
     )
     def stocks(self, price: int, stock: int | None, currency: str) -> Product:
+        return self._stocked(price, stock, currency)
+
+    @initialize(target=products)
+    def opens(self) -> Product:
+        """There is something to order from the beginning."""
+        return self._stocked(250, 8, "GBP")
+
+    def _stocked(self, price: int, stock: int | None, currency: str) -> Product:
         made = shop.a_product(self.service, name=self.mark, price=price / 100, stock=stock, currency=currency)
         product = self.all_products[made["id"]] = Product(made["id"], price, stock, currency)
         return product
