@@ -107,7 +107,7 @@ def test_an_export_imported_elsewhere_is_exported_the_same(
     """Export, import into the other engine, export again: the same bytes, whatever the shop holds."""
     here, there = commands(engine), commands(OTHER[engine])
 
-    @settings(max_examples=25, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(shops())
     def same(shop_: dict[str, list[dict[str, Any]]]) -> None:
         for what in KINDS:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import pytest
 
 from tests import shop
-from tests.flows.process import Process, serving
+from tests.flows.process import environment, run, serving
 from tests.service import ENCRYPTION_KEY, Service
 from tests.webhooks.courier import Courier, Receiver, an_endpoint
 from tradepost.access.sealing import Sealer
@@ -108,7 +108,7 @@ def test_another_key_stops_the_start(engine: str, new_service: Callable[..., Ser
 def test_production_on_postgresql_needs_a_key(new_database: Callable[[str], str]) -> None:
     """Where a key file would be one for each machine, the setting has to be there."""
     with pytest.raises(AssertionError, match="TRADEPOST_ENCRYPTION_KEY has to be set"):
-        Process(new_database("postgresql"), env="production")
+        run(environment(new_database("postgresql"), env="production"), "serve", "--port", "0")
 
 
 @pytest.mark.parametrize("value", ["short", "c2hvcA==", "not base64 at all!", f"{ENCRYPTION_KEY},x"])
