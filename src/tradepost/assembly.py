@@ -191,18 +191,21 @@ class Deliveries:
             figures,
         )
         self.upkeep = Upkeep(perform, figures)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._caring: asyncio.Task[None] | None = None
+        self._working: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begins to deliver, on the running loop."""
-        self._tasks = [asyncio.create_task(each.run()) for each in (self.upkeep, self.worker)]
+        self._caring = asyncio.create_task(self.upkeep.run())
+        self._working = asyncio.create_task(self.worker.run())
 
     async def stop(self) -> None:
         """Claims nothing more; waits for what is out and writes it down."""
-        for task in self._tasks[:1]:
-            task.cancel()
+        if self._caring:
+            self._caring.cancel()
         await self.worker.stop()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        begun = [each for each in (self._caring, self._working) if each]
+        await asyncio.gather(*begun, return_exceptions=True)
         await self.client.close()
 
 

@@ -182,7 +182,8 @@ class _Collected:
 
     def _waiting(self) -> Iterator[Metric]:
         known = self._deliveries
-        pending = GaugeMetricFamily("tradepost_webhook_pending", "Deliveries that are not over.")
+        text = "Deliveries that wait for enabled endpoints and are not out."
+        pending = GaugeMetricFamily("tradepost_webhook_pending", text)
         pending.add_metric([], known.pending)
         yield pending
         oldest = GaugeMetricFamily(

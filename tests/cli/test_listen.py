@@ -461,6 +461,7 @@ def test_an_endpoint_that_somebody_removed_is_no_failure() -> None:
     service.answers["DELETE"] = problem(404, "There is nothing here")
     with service.serving() as url:
         listening(lambda running: None, "--register", url, "--key", "tp_key")
+    assert [method for method, *_ in service.asked] == ["POST", "DELETE"]
 
 
 # --- what it cannot begin with ---

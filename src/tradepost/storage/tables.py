@@ -124,7 +124,7 @@ Index("events_id_key", events.c.id, unique=True)
 Index("events_position_idx", events.c.xid, events.c.seq)
 Index("events_subject_idx", events.c.subject, events.c.xid, events.c.seq)
 
-# Since when an endpoint has done nothing but fail.
+# Since when an endpoint has done nothing but fail, and when it was noted last that it does.
 webhook_endpoints = table(WebhookEndpoint)
 webhook_endpoints.append_column(Column("failing_since", BYTES_ORDERED))
 webhook_endpoints.append_column(Column("failed_at", BYTES_ORDERED))
