@@ -4,7 +4,6 @@ import asyncio
 import gc
 import logging
 from pathlib import Path
-from urllib.parse import unquote
 
 from tradepost import catalogue, logs, settings
 from tradepost.access.api_keys import Doorkeeper
@@ -66,10 +65,10 @@ def application() -> Application:
 
 def database(found: Settings) -> Database:
     """The engine that the database's address names."""
-    if found.database_url.startswith("sqlite:///"):
+    if found.database_file:
         from tradepost.storage.sqlite import SqliteDatabase  # noqa: PLC0415 (one engine is loaded, not both)
 
-        return SqliteDatabase(unquote(found.database_url.removeprefix("sqlite:///")))
+        return SqliteDatabase(found.database_file)
     from tradepost.storage.postgres import PostgresDatabase  # noqa: PLC0415
 
     return PostgresDatabase(found.database_url, found.database_pool)
@@ -94,12 +93,10 @@ def performer(found: Settings, store: Database, clock: Clock, resources: tuple[R
 
 def sealer(found: Settings) -> Sealer:
     """What keeps secrets sealed: with the keys of the settings, else with one in a file."""
-    embedded = found.database_url.startswith("sqlite:///")
-    file = unquote(found.database_url.removeprefix("sqlite:///")) if embedded else "tradepost"
-    if found.env == "production" and not embedded and not found.encryption_key:
+    if found.env == "production" and not found.database_file and not found.encryption_key:
         message = "TRADEPOST_ENCRYPTION_KEY has to be set in production: `openssl rand -base64 32` makes one"
         raise BadSetting(message)
-    return Sealer(found.encryption_key, Path(f"{file}.key"))
+    return Sealer(found.encryption_key, Path(f"{found.database_file or 'tradepost'}.key"))
 
 
 def assemble(
@@ -114,7 +111,7 @@ def assemble(
     clock = clock or Clock()
     store = database(found)
     doorkeeper = Doorkeeper(store, clock)
-    metrics = Metrics(found.metrics_dir)
+    metrics = metrics_of(found)
     limits = _limits(found)
     lifecycle = lifecycle_of(found, clock, versions)
     door = Door(doorkeeper, limits)
@@ -239,6 +236,12 @@ def _graphql_pages(found: Settings, graphql: GraphQL, door: Door) -> dict[str, P
     return {"/graphql/schema": schema_document(graphql.bound.text, None), **playground.assets()}
 
 
+def metrics_of(found: Settings) -> Metrics:
+    """The figures of a process; on SQLite with the size of its write-ahead log."""
+    wal = Path(f"{found.database_file}-wal") if found.database_file else None
+    return Metrics(found.metrics_dir, wal)
+
+
 def lifecycle_of(found: Settings, clock: Clock, versions: tuple[Version, ...] = VERSIONS) -> Lifecycle:
     """Where each version is in its life; raises `BadSetting` if one is announced that there is not."""
     unknown = found.api_versions.keys() - {version.name for version in versions}
@@ -265,7 +268,7 @@ async def check_schema(store: Database) -> None:
 async def check_secrets(found: Settings, perform: Performer) -> None:
     """Raises `Unavailable` if the webhook secrets in the database were sealed with another key than ours."""
     kept = [sealed for (sealed,) in await perform.database.reading().rows(webhook_secrets.SEALED)]
-    if kept or found.database_url.startswith("sqlite:///"):
+    if kept or found.database_file:
         perform.means.sealer.check(kept)
 
 

@@ -73,13 +73,15 @@ class Metrics:
     """The figures of this process, and with `directory` of all that share it.
 
     `sockets` is how many are open; whoever opens and closes them counts. `deliveries` is counted by workers.
+    `wal` is SQLite's write-ahead log, if that is the database; it may not be there.
     """
 
-    def __init__(self, directory: str | None = None) -> None:
+    def __init__(self, directory: str | None = None, wal: Path | None = None) -> None:
         self.sockets = 0
         self.deliveries = DeliveryFigures()
         self._figures: Figures = {}
         self._directory = Path(directory) if directory else None
+        self._wal = wal
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """Counts one request."""
@@ -101,7 +103,7 @@ class Metrics:
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""
         registry = CollectorRegistry()
-        registry.register(_Collected(*self._all()))
+        registry.register(_Collected(*self._all(), self._wal))
         return generate_latest(registry)
 
     def _all(self) -> tuple[Figures, int, DeliveryFigures]:
@@ -124,10 +126,11 @@ class Metrics:
 class _Collected:
     """The figures as the library's families."""
 
-    def __init__(self, figures: Figures, sockets: int, deliveries: DeliveryFigures) -> None:
+    def __init__(self, figures: Figures, sockets: int, deliveries: DeliveryFigures, wal: Path | None) -> None:
         self._figures = figures
         self._sockets = sockets
         self._deliveries = deliveries
+        self._wal = wal
 
     def collect(self) -> Iterator[Metric]:
         labels = ["method", "route", "status"]
@@ -150,6 +153,10 @@ class _Collected:
         resident = GaugeMetricFamily("tradepost_resident_bytes", "Memory of this process.")
         resident.add_metric([], _resident_bytes())
         yield resident
+        if self._wal is not None:
+            log = GaugeMetricFamily("tradepost_sqlite_wal_bytes", "Size of SQLite's write-ahead log.")
+            log.add_metric([], self._wal.stat().st_size if self._wal.exists() else 0)
+            yield log
         yield from self._webhooks()
 
     def _webhooks(self) -> Iterator[Metric]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -24,6 +24,7 @@ _RETRIES = 7
 _LONGEST_DELAY = 30 * 24 * 3600
 _KEY_BYTES = 32
 _PREFIX = "TRADEPOST_"
+_SQLITE = "sqlite:///"
 
 
 class BadSetting(Exception):
@@ -77,7 +78,7 @@ def _seconds(text: str) -> float:
 
 
 def _database_url(text: str) -> str:
-    if text.startswith("sqlite:///") and len(text) > len("sqlite:///"):
+    if text.startswith(_SQLITE) and len(text) > len(_SQLITE):
         return text
     if text.startswith(("postgresql://", "postgres://")):
         return text.replace("postgres://", "postgresql://", 1)
@@ -274,6 +275,12 @@ class Settings:
     metrics_dir: str | None = _setting(
         "", "set by serve for its workers: where they share their figures", lambda text: text or None
     )
+
+    @property
+    def database_file(self) -> str | None:
+        """The file of an embedded database; None with PostgreSQL."""
+        embedded = self.database_url.startswith(_SQLITE)
+        return unquote(self.database_url.removeprefix(_SQLITE)) if embedded else None
 
 
 def load(environment: Mapping[str, str] | None = None, **given: Any) -> Settings:

@@ -145,6 +145,18 @@ def test_production_has_to_know_its_address(
 
 
 @pytest.mark.usefixtures("free_port")
+@pytest.mark.parametrize(("size", "level"), [(0, "ok"), (499_000_000, "ok"), (501_000_000, "warn")])
+def test_a_long_log_is_a_warning(commands: Callable[[str], Commands], size: int, level: str) -> None:
+    """Above 500 MB of write-ahead log the doctor says to look for a reader that stays open."""
+    tradepost = commands("sqlite")
+    with Path(f"{tradepost.url.removeprefix('sqlite:///')}-wal").open("wb") as log:
+        log.truncate(size)
+    [line] = [line for line in tradepost.done("doctor").splitlines() if "write-ahead log" in line]
+    assert line.startswith(level)
+    assert ("a reader that stays open" in line) == (level == "warn")
+
+
+@pytest.mark.usefixtures("free_port")
 def test_webhook_secrets_that_cannot_be_opened_fail(
     new_service: Callable[..., Service], commands: Callable[[str], Commands], monkeypatch: pytest.MonkeyPatch
 ) -> None:

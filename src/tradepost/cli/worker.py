@@ -43,7 +43,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 async def _deliver(found: settings.Settings, host: str, port: int | None) -> None:
-    metrics = Metrics()
+    metrics = assembly.metrics_of(found)
     async with opened(found) as performer:
         await assembly.check_secrets(found, performer)
         deliveries = assembly.Deliveries(found, performer, metrics)

@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ import apsw
 
 from tradepost.problems import Unavailable
 from tradepost.storage import migrations
+from tradepost.storage.checkpoints import CHECKPOINT, KEPT_BYTES, Checkpoints
 from tradepost.storage.commits import Commits
 from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
 from tradepost.storage.statement import SQLITE, Compiled, Statement, compile_statement
@@ -35,14 +37,13 @@ _log = logging.getLogger("tradepost.storage")
 _GROUP = 64  # transactions that may share a commit; bounds how long the loop is away
 _BUSY_MS = 5000
 _SCAN_SECONDS = 10.0
-_CHECKPOINT_DUE = 1_000  # pages in the write-ahead log
-_CHECKPOINT_OVERDUE = 16_000  # under steady load the log only starts over when a writer waits for that
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA cache_size = -16384",
-    "PRAGMA wal_autocheckpoint = 0",  # see Checkpoints
+    "PRAGMA wal_autocheckpoint = 0",  # see storage/checkpoints.py
+    f"PRAGMA journal_size_limit = {KEPT_BYTES}",
 )
 _UNIQUE = re.compile(r"UNIQUE constraint failed: (\w+)\.(\w+)")
 
@@ -71,7 +72,7 @@ class SqliteDatabase:
         self._snapshot_open = False
         self._disk = ThreadPoolExecutor(1, "tradepost-disk")
         self._scans = ThreadPoolExecutor(2, "tradepost-scan")
-        self._checkpoints = Checkpoints(self.path)
+        self._checkpoints = Checkpoints(lambda: connect(self.path))
         self._writer.set_wal_hook(self._checkpoints.note)
 
     async def stop(self) -> None:
@@ -189,9 +190,10 @@ class SqliteDatabase:
             return
         for each in group:
             each.settle()
-        if self._checkpoints.overdue:
-            self._checkpoints.overdue = False
-            await self._on_disk_thread("PRAGMA wal_checkpoint(RESTART)", wait_ms=_BUSY_MS)
+        if self._checkpoints.rest_is_due:
+            self._checkpoints.rest_is_due = False
+            with suppress(apsw.Error):  # what fails here fails in the thread, too, which logs it
+                await self._on_disk_thread(CHECKPOINT)
 
     def _give_up(self, group: list["_Pending"], error: apsw.Error) -> None:
         if self._writer.in_transaction:
@@ -363,38 +365,3 @@ class SqliteWriting(SqliteReading):
 def _violation(error: apsw.ConstraintError) -> Exception:
     unique = _UNIQUE.search(str(error))
     return UniqueViolation(unique[1], unique[2]) if unique else error
-
-
-class Checkpoints:
-    """Moves the write-ahead log into the file, in a thread of its own so that no writer waits for it."""
-
-    def __init__(self, path: str) -> None:
-        self.overdue = False
-        self._path = path
-        self._wanted = threading.Event()
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="tradepost-checkpoint", daemon=True)
-        self._thread.start()
-
-    def note(self, connection: apsw.Connection, database: str, pages: int) -> int:
-        """SQLite's hook after each commit: how long the log is now."""
-        del connection, database
-        if pages > _CHECKPOINT_DUE:
-            self._wanted.set()
-        self.overdue = pages > _CHECKPOINT_OVERDUE
-        return apsw.SQLITE_OK
-
-    def stop(self) -> None:
-        self._stopping = True
-        self._wanted.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        connection = connect(self._path)
-        while self._wanted.wait() and not self._stopping:
-            self._wanted.clear()
-            try:
-                connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
-            except apsw.Error:
-                _log.exception("a checkpoint failed; the next one will take its pages along")
-        connection.close()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
+from pathlib import Path
 
 import apsw
 
@@ -102,6 +103,20 @@ def disk(directory: str, needed: int) -> Iterator[Finding]:
 
 
 _FULL, _LITTLE = 64 * 2**20, 2**30
+
+
+def write_ahead_log(database: Path) -> Finding:
+    """Whether SQLite's write-ahead log restarts; one that does has about 64 MiB."""
+    log = Path(f"{database}-wal")
+    size = log.stat().st_size if log.exists() else 0
+    seen = f"the write-ahead log has {_size(size)}"
+    if size <= _LONG_LOG:
+        return ok(seen)
+    advice = "look for a reader that stays open, such as a backup or a sqlite3 shell"
+    return warn(seen, f"{advice} (`lsof {database}`); the log shrinks once it has ended")
+
+
+_LONG_LOG = 500 * 10**6
 
 
 def _size(count: int) -> str:

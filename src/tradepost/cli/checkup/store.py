@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from tradepost import assembly
 from tradepost.cli.checkup import machine
@@ -30,8 +30,8 @@ class _Undone(Exception):
 
 async def store(found: Settings) -> AsyncIterator[Finding]:
     """All about the database."""
-    if found.database_url.startswith("sqlite:"):
-        usable, findings = _file(found.database_url)
+    if found.database_file:
+        usable, findings = _file(found.database_file)
         for finding in findings:
             yield finding
         if not usable:
@@ -64,9 +64,9 @@ async def _opened(database: Database, found: Settings) -> AsyncIterator[Finding]
             yield finding
 
 
-def _file(url: str) -> tuple[bool, list[Finding]]:
+def _file(name: str) -> tuple[bool, list[Finding]]:
     """The file of an embedded database, without making it; and whether it can be opened."""
-    path = Path(unquote(url.removeprefix("sqlite:///"))).absolute()
+    path = Path(name).absolute()
     directory = path.parent
     if not directory.is_dir():
         return False, [fail(f"there is no folder {directory}", "make it, or change TRADEPOST_DATABASE_URL")]
@@ -77,7 +77,7 @@ def _file(url: str) -> tuple[bool, list[Finding]]:
         return False, [missing, *machine.disk(str(directory), 0)]
     if not os.access(path, os.W_OK):
         return False, [fail(f"{path} cannot be written", "give its owner or its mode back")]
-    return True, list(machine.disk(str(directory), path.stat().st_size))
+    return True, [*machine.disk(str(directory), path.stat().st_size), machine.write_ahead_log(path)]
 
 
 async def _sqlite(database: Database, found: Settings) -> AsyncIterator[Finding]:
