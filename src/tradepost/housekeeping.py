@@ -15,7 +15,7 @@ _log = logging.getLogger("tradepost.housekeeping")
 
 _DAY_MS = 24 * 3600 * 1000
 _ROUND_SECONDS = 60
-_PIECE = 1000  # rows a purge statement removes at most
+_PIECE = 1000  # rows that one transaction forgets at most
 
 
 class Housekeeping:
@@ -70,7 +70,7 @@ class Housekeeping:
 
     async def _purge_piece(self, after: str, before: str) -> str | None:
         async def piece(tx: Writing) -> str | None:
-            last = await tx.row(events.PIECE, after=after, before=before)
+            last = await tx.row(events.PIECE, after=after, before=before, limit=_PIECE)
             if last is None or last[0] is None:
                 return None
             await tx.run(events.PURGE, after=after, upto=last[0])
@@ -80,7 +80,7 @@ class Housekeeping:
 
     async def _purge(self, statement: Statement, **given: str) -> None:
         async def piece(tx: Writing) -> int:
-            return await tx.run(statement, **given)
+            return await tx.run(statement, **given, limit=_PIECE)
 
         while await self._database.write(piece) == _PIECE:
             pass

@@ -28,11 +28,11 @@ class Context:
         if self.caller.user_id is not None and not resource.is_open_to_user_keys("GET"):
             self.caller.forbid_user_keys()
 
-    def narrowed(self, statement: Statement, record: type[Record], key_at: int = 0) -> Statement:
+    def projected(self, statement: Statement, record: type[Record], key_at: int = 0) -> Statement:
         """A statement for rows of a record that reads, beside the id and a key, what is looked at alone."""
         if self.columns is None:
             return statement
-        return statement.narrowed(self.columns.get(record.__name__, _ID) | {0, key_at})
+        return statement.projected(self.columns.get(record.__name__, _ID) | {0, key_at})
 
     def owns(self, resource: Resource) -> bool:
         """Whether the caller is shown what is theirs of the resource, and nothing else of it."""

@@ -36,10 +36,10 @@ class ById:
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, Row]:
         given = _owner(self, context)
         if len(keys) == 1:
-            one = context.narrowed(level.by_id(self.record, owned=self.owned), self.record)
+            one = context.projected(level.by_id(self.record, owned=self.owned), self.record)
             row = await context.reading.row(one, id=keys[0], **given)
             return {} if row is None else {keys[0]: row}
-        several = context.narrowed(level.by_ids(self.record, owned=self.owned), self.record)
+        several = context.projected(level.by_ids(self.record, owned=self.owned), self.record)
         rows = await context.reading.rows(several, ids=keys, **given)
         return {row[0]: row for row in rows}
 
@@ -54,7 +54,7 @@ class ByParent:
     missing: tuple[()] = ()
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, list[Row]]:
-        statement = context.narrowed(self.statement, self.record, self.key_at)
+        statement = context.projected(self.statement, self.record, self.key_at)
         return _by_parent(await context.reading.rows(statement, ids=keys), self.key_at)
 
 
@@ -110,7 +110,7 @@ class Pages:
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, Page]:
         given = {"after": self.after, "more": self.first, **_owner(self, context)}
-        statement = context.narrowed(self.statement, self.record, self.key_at)
+        statement = context.projected(self.statement, self.record, self.key_at)
         found = _by_parent(await context.reading.rows(statement, ids=keys, **given), self.key_at)
         return {key: self._page(key, found.get(key, [])) for key in keys}
 
@@ -188,7 +188,7 @@ class Rows:
     async def fetch(
         self, context: Context, keys: list[tuple[tuple[str, Any], ...]]
     ) -> Mapping[Any, list[Row]]:
-        statement = context.narrowed(self.statement, self.record)
+        statement = context.projected(self.statement, self.record)
         return {key: await context.reading.rows(statement, **_values(key)) for key in keys}
 
 

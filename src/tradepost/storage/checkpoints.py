@@ -21,7 +21,7 @@ _log = logging.getLogger("tradepost.storage")
 CHECKPOINT = "PRAGMA wal_checkpoint(PASSIVE)"
 
 KEPT_BYTES = 64 * 2**20  # the size to which the file of the log is cut when the log restarts
-_GROWTH_PAGES = 4_000  # 16 MiB of new log for each checkpoint, which copies a page that changed often once
+_GROWTH_PAGES = 4_000  # 16 MiB of log between checkpoints: each copies a page once, however often it changed
 _LONG_PAGES = 16_000  # 64 MiB: each restart makes a group of writes wait for a sync of the database file
 _LOOK_SECONDS = 1.0  # between two attempts to copy a long log that a reader still needs
 

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, ColumnElement, bindparam, func, literal_co
 
 from tradepost.domain.record import Record, member
 from tradepost.storage.plain import ownership, plain
-from tradepost.storage.statement import Statement, among
+from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import BIG, table
 
 _BEYOND = "'~'"  # sorts behind every id
@@ -27,7 +27,7 @@ def by_id(record: type[Record], *, owned: bool = False) -> Statement:
 def by_ids(record: type[Record], *, owned: bool = False) -> Statement:
     """Those with these ids."""
     found = plain(record)
-    conditions = [among(found.table.c.id, "ids"), *found.seen(), *(found.owned() if owned else [])]
+    conditions = [in_list(found.table.c.id, "ids"), *found.seen(), *(found.owned() if owned else [])]
     return Statement(f"the {record.plural} with these ids", select(*found.columns).where(*conditions))
 
 
@@ -38,7 +38,9 @@ def children(record: type[Record], key: str) -> Statement:
     column = found.table.c[key]
     return Statement(
         f"the {record.plural} of parents",
-        select(*found.columns).where(among(column, "ids"), *found.seen()).order_by(column, found.table.c.id),
+        select(*found.columns)
+        .where(in_list(column, "ids"), *found.seen())
+        .order_by(column, found.table.c.id),
     )
 
 
@@ -68,7 +70,7 @@ def pages(record: type[Record], key: str, *, owned: bool = False) -> Statement:
     )
     parent = (
         select(above.c.id, func.coalesce(last, literal_column(_BEYOND)).label("last"))
-        .where(among(above.c.id, "ids"))
+        .where(in_list(above.c.id, "ids"))
         .cte("parent")
         .prefix_with("MATERIALIZED")
     )
@@ -88,7 +90,7 @@ def counts(record: type[Record], key: str, *, owned: bool = False) -> Statement:
     shown = [*found.seen(), *(found.owned() if owned else [])]
     return Statement(
         f"how many {record.plural} parents have",
-        select(column, func.count()).where(among(column, "ids"), *shown).group_by(column),
+        select(column, func.count()).where(in_list(column, "ids"), *shown).group_by(column),
         bounded=False,
     )
 

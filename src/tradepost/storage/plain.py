@@ -26,7 +26,7 @@ from sqlalchemy import (
 
 from tradepost.domain.event import Event
 from tradepost.domain.record import Record, embedded_child, members, parents
-from tradepost.storage.statement import Statement, either, settled
+from tradepost.storage.statement import Statement, below_horizon, per_dialect
 from tradepost.storage.tables import BIG, folded, table
 
 Operator = Literal["eq", "gte", "gt", "lte", "lt"]
@@ -222,7 +222,7 @@ class Plain:
 
 
 class Log(Plain):
-    """The statements of the event log: read in the order of (xid, seq), and only what is settled."""
+    """The statements of the event log: read in the order of (xid, seq), and only below the horizon."""
 
     def _column(self, name: str) -> ColumnElement[Any]:
         constants = {"specversion": "1.0", "datacontenttype": "application/json", "version": 1}
@@ -242,13 +242,13 @@ class Log(Plain):
         xid, seq = (func.coalesce(func.max(c), literal_column("0")) for c in (seen.c.xid, seen.c.seq))
         last, pair = select(seq).where(here).scalar_subquery(), select(xid, seq).where(here).scalar_subquery()
         alone = keys[1] < last if descending else keys[1] > last
-        return either(
+        return per_dialect(
             sqlite=and_(keys[0] == literal_column("0"), alone),
             postgresql=tuple_(*keys) < pair if descending else tuple_(*keys) > pair,
         )
 
     def seen(self) -> list[ColumnElement[bool]]:
-        return [settled()]
+        return [below_horizon()]
 
 
 @cache

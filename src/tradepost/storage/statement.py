@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import BindParameter, ColumnElement, bindparam, null, text
+from sqlalchemy import ARRAY, ColumnElement, Text, any_, bindparam, cast, literal_column, null, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine.interfaces import Dialect
@@ -16,7 +16,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
-_NARROWED_KEPT = 64
+_PROJECTED_KEPT = 64
 
 Bind = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
@@ -31,119 +31,59 @@ class Compiled(NamedTuple):
 class Statement:
     """One SQL statement. `bounded` says that it touches few rows over an index, however large the table."""
 
-    __slots__ = ("_narrowed", "bounded", "clause", "compiled", "purpose")
+    __slots__ = ("_projected", "bounded", "clause", "compiled", "purpose")
 
     def __init__(self, purpose: str, clause: ClauseElement, *, bounded: bool = True) -> None:
         self.purpose = purpose
         self.clause = clause
         self.bounded = bounded
         self.compiled: dict[str, Compiled] = {}  # by engine
-        self._narrowed: dict[frozenset[int], Statement] = {}
+        self._projected: dict[frozenset[int], Statement] = {}
 
-    def narrowed(self, columns: frozenset[int]) -> "Statement":
+    def projected(self, columns: frozenset[int]) -> "Statement":
         """The same, with null in place of every column that is not at one of these positions."""
-        found = self._narrowed.get(columns)
+        found = self._projected.get(columns)
         if found is None:
-            if len(self._narrowed) >= _NARROWED_KEPT:
-                self._narrowed.clear()
+            if len(self._projected) >= _PROJECTED_KEPT:
+                self._projected.clear()
             clause: Any = self.clause
             kept = [c if i in columns else null() for i, c in enumerate(clause.selected_columns)]
             chosen = clause.with_only_columns(*kept, maintain_column_froms=True)
-            found = self._narrowed[columns] = Statement(self.purpose, chosen, bounded=self.bounded)
+            found = self._projected[columns] = Statement(self.purpose, chosen, bounded=self.bounded)
         return found
 
     def __repr__(self) -> str:
         return f"<Statement: {self.purpose}>"
 
 
-class among(ColumnElement[bool]):  # noqa: N801 (reads as SQL does, beside `and_` and `select`)
-    """`column` is one of a list of texts, given as one parameter whatever its length."""
-
-    inherit_cache = True
-
-    def __init__(self, column: ColumnElement[Any], name: str) -> None:
-        self.column = column
-        self.texts: BindParameter[Any] = bindparam(name)
-
-
-@compiles(among, "sqlite")
-def _among_sqlite(element: among, compiler: SQLCompiler, **kwargs: Any) -> str:
-    column, texts = compiler.process(element.column, **kwargs), compiler.process(element.texts, **kwargs)
-    return f"{column} IN (SELECT value FROM json_each({texts}))"  # noqa: S608 (made of compiled parts)
-
-
-@compiles(among, "postgresql")
-def _among_postgres(element: among, compiler: SQLCompiler, **kwargs: Any) -> str:
-    column, texts = compiler.process(element.column, **kwargs), compiler.process(element.texts, **kwargs)
-    return f"{column} = ANY({texts}::text[])"
-
-
-class either(ColumnElement[bool]):  # noqa: N801 (reads as SQL does)
-    """A condition that means the same on both engines, where each seeks an index by another form of it."""
+class per_dialect(ColumnElement[Any]):  # noqa: N801 (reads as SQL does, beside `and_` and `select`)
+    """An expression that means the same on both engines, and is written differently for each."""
 
     inherit_cache = False
 
-    def __init__(self, *, sqlite: ColumnElement[bool], postgresql: ColumnElement[bool]) -> None:
-        self.sqlite = sqlite
-        self.postgresql = postgresql
+    def __init__(self, *, sqlite: ClauseElement, postgresql: ClauseElement) -> None:
+        self.clauses = {"sqlite": sqlite, "postgresql": postgresql}
 
 
-@compiles(either, "sqlite")
-def _either_sqlite(element: either, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return compiler.process(element.sqlite, **kwargs)
+@compiles(per_dialect)
+def _per_dialect(element: per_dialect, compiler: SQLCompiler, **kwargs: Any) -> str:
+    return compiler.process(element.clauses[compiler.dialect.name], **kwargs)
 
 
-@compiles(either, "postgresql")
-def _either_postgres(element: either, compiler: SQLCompiler, **kwargs: Any) -> str:
-    return compiler.process(element.postgresql, **kwargs)
+def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
+    """Whether `column` is in a list of texts, which is the one parameter `name` whatever its length."""
+    return per_dialect(
+        sqlite=column.in_(text(f"SELECT value FROM json_each(:{name})")),  # noqa: S608 (a name of ours)
+        postgresql=column == any_(cast(bindparam(name), ARRAY(Text))),
+    )
 
 
-class spelled(ClauseElement):  # noqa: N801 (reads as SQL does, beside `text`)
-    """SQL as it is written, with lists of texts as parameters: `id {any}ids{end}` is one of `:ids`.
-
-    `{any_of}SELECT …{end_of}` is one of what a query finds, found first and then looked up by an index. Where
-    an engine needs other words for the same, it is given them.
-    """
-
-    inherit_cache = False
-
-    def __init__(self, template: str, **others: Mapping[str, str]) -> None:
-        self.template = template
-        self.others = others
-
-
-_WORDS = {
-    "sqlite": {"any": "IN (SELECT value FROM json_each(:", "end": "))", "any_of": "IN (", "end_of": ")"},
-    "postgresql": {
-        "any": "= ANY(CAST(:",
-        "end": " AS text[]))",
-        "any_of": "= ANY(ARRAY(",
-        "end_of": "))",
-    },
-}
-
-
-@compiles(spelled)
-def _spelled(element: spelled, compiler: SQLCompiler, **kwargs: Any) -> str:
-    engine = compiler.dialect.name
-    template = element.template.format(**_WORDS[engine], **element.others.get(engine, {}))
-    return compiler.process(text(template), **kwargs)
-
-
-class settled(ColumnElement[bool]):  # noqa: N801 (reads as SQL does)
-    """An event was written by a transaction before which none runs any more; see the event log."""
-
-    inherit_cache = True
-
-
-@compiles(settled, "sqlite")
-def _settled_sqlite(_element: settled, _compiler: SQLCompiler, **_kwargs: Any) -> str:
-    return "true"
-
-
-@compiles(settled, "postgresql")
-def _settled_postgres(_element: settled, _compiler: SQLCompiler, **_kwargs: Any) -> str:
-    return "events.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+def below_horizon() -> ColumnElement[bool]:
+    """Whether an event is final: no transaction that still runs can write one before it."""
+    return per_dialect(
+        sqlite=literal_column("true"),
+        postgresql=literal_column("events.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"),
+    )
 
 
 SQLITE: Dialect = sqlite.dialect(paramstyle="qmark")

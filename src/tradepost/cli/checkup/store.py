@@ -82,7 +82,7 @@ def _file(name: str) -> tuple[bool, list[Finding]]:
 
 async def _sqlite(database: Database, found: Settings) -> AsyncIterator[Finding]:
     del found
-    journal, synchronous = await _row(database, checkup.SQLITE)
+    journal, synchronous = await _row(database, checkup.SETTINGS)
     seen = f"journal mode {journal}, synchronous {synchronous}"
     if journal != "wal":
         yield fail(seen, "the file system does not allow write-ahead logging: use a local one")
@@ -93,7 +93,7 @@ async def _sqlite(database: Database, found: Settings) -> AsyncIterator[Finding]
 
 
 async def _postgres(database: Database, found: Settings) -> AsyncIterator[Finding]:
-    row = await _row(database, checkup.POSTGRES)
+    row = await _row(database, checkup.SETTINGS)
     number, version, commit, fsync, pages, most, used, now = row
     if int(number) < _OLDEST_POSTGRES:
         yield fail(f"PostgreSQL {version}", "tradepost needs 13 or newer")

@@ -8,7 +8,7 @@ from tradepost.domain.product import Product
 from tradepost.domain.record import Record
 from tradepost.domain.user import User
 from tradepost.storage.plain import plain
-from tradepost.storage.statement import Statement, among
+from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import addresses, products, table, users
 
 _p = products.c
@@ -17,32 +17,32 @@ _priced: Select[tuple[str, str, str, int, str]] = select(_p.id, _p.sku, _p.name,
 USERS_BY_EMAIL = Statement(
     "the users with these emails",
     select(users.c.email_key, users.c.id).where(
-        users.c.deleted_at.is_(None), among(users.c.email_key, "names")
+        users.c.deleted_at.is_(None), in_list(users.c.email_key, "names")
     ),
 )
 
 PRODUCTS_BY_SKU = Statement(
     "the skus of these that products have",
-    select(_p.sku).where(_p.deleted_at.is_(None), among(_p.sku, "names")),
+    select(_p.sku).where(_p.deleted_at.is_(None), in_list(_p.sku, "names")),
 )
 
 PRICED_BY_SKU = Statement(
     "the products with these skus, as lines need them",
-    _priced.where(_p.deleted_at.is_(None), among(_p.sku, "names")),
+    _priced.where(_p.deleted_at.is_(None), in_list(_p.sku, "names")),
 )
 
 PRICED_BY_ID = Statement(
     "the products with these ids, deleted ones too, as lines of the past need them",
-    _priced.where(among(_p.id, "ids")),
+    _priced.where(in_list(_p.id, "ids")),
 )
 
 ADDRESSES = Statement(
-    "the addresses with these ids", select(*plain(Address).columns).where(among(addresses.c.id, "ids"))
+    "the addresses with these ids", select(*plain(Address).columns).where(in_list(addresses.c.id, "ids"))
 )
 
 ADDRESSES_OF = Statement(
     "the addresses that these users have",
-    select(*plain(Address).columns).where(among(addresses.c.user_id, "ids")),
+    select(*plain(Address).columns).where(in_list(addresses.c.user_id, "ids")),
 )
 
 
@@ -50,7 +50,7 @@ def _by_id(record: type[Record]) -> Statement:
     """Deleted ones count: their ids stay taken."""
     column = table(record).c.id
     return Statement(
-        f"the ids of these that {record.plural} have", select(column).where(among(column, "ids"))
+        f"the ids of these that {record.plural} have", select(column).where(in_list(column, "ids"))
     )
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select
 
 from tradepost.domain.product import Product
 from tradepost.storage.plain import plain
-from tradepost.storage.statement import Statement, among
+from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import BIG, products, users
 
 _c = products.c
@@ -14,7 +14,7 @@ _c = products.c
 FOR_ORDER = Statement(
     "the products an order names, held in the order of their ids so that buyers never deadlock",
     select(_c.id, _c.sku, _c.name, _c.price, _c.currency, _c.stock, _c.status, _c.deleted_at)
-    .where(among(_c.id, "ids"))
+    .where(in_list(_c.id, "ids"))
     .order_by(_c.id)
     .with_for_update(key_share=True),
 )
@@ -27,7 +27,7 @@ BASKET = Statement(
         .where(users.c.id == bindparam("user_id"), users.c.deleted_at.is_(None))
         .scalar_subquery(),
     )
-    .where(among(_c.id, "ids"))
+    .where(in_list(_c.id, "ids"))
     .order_by(_c.id)
     .with_for_update(key_share=True, of=products),
 )
@@ -45,7 +45,7 @@ MOVE_STOCK = Statement(
 
 _FILTERS: dict[str, ColumnElement[bool]] = {
     "after": _c.id > bindparam("after"),
-    "ids": among(_c.id, "ids"),
+    "ids": in_list(_c.id, "ids"),
     "sku": _c.sku == bindparam("sku"),
     "status": _c.status == bindparam("status"),
     "currency": _c.currency == bindparam("currency"),

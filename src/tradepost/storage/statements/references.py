@@ -2,20 +2,20 @@
 
 from sqlalchemy import bindparam, select
 
-from tradepost.storage.statement import Statement, among
+from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import references
 
 KNOWN = Statement(
     "which of these references were imported before",
     select(references.c.reference).where(
-        references.c.kind == bindparam("kind"), among(references.c.reference, "references")
+        references.c.kind == bindparam("kind"), in_list(references.c.reference, "references")
     ),
 )
 
 OF = Statement(
     "what these entities were called where they came from",
     select(references.c.entity_id, references.c.reference).where(
-        references.c.kind == bindparam("kind"), among(references.c.entity_id, "ids")
+        references.c.kind == bindparam("kind"), in_list(references.c.entity_id, "ids")
     ),
 )
 

@@ -2,7 +2,7 @@
 
 from sqlalchemy import bindparam, null, or_, select, text
 
-from tradepost.storage.statement import Statement, among
+from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import webhook_endpoints, webhook_secrets, webhook_subscriptions
 
 _e, _s = webhook_endpoints.c, webhook_secrets.c
@@ -12,7 +12,7 @@ HOLD = Statement(
     select(_e.id, _e.url, _e.content_type, _e.failing_since, _e.failed_at, _s.id, _s.status, _s.sealed)
     .join_from(webhook_endpoints, webhook_secrets, _s.endpoint_id == _e.id)
     .where(
-        among(_e.id, "ids"),
+        in_list(_e.id, "ids"),
         _e.status == text("'ENABLED'"),
         _e.deleted_at.is_(None),
         _s.status != text("'RETIRED'"),
@@ -71,6 +71,6 @@ UNSUBSCRIBE = Statement(
 SUBSCRIPTIONS = Statement(
     "which endpoints are told of any of these patterns",
     select(webhook_subscriptions.c.pattern, webhook_subscriptions.c.endpoint_id).where(
-        among(webhook_subscriptions.c.pattern, "patterns")
+        in_list(webhook_subscriptions.c.pattern, "patterns")
     ),
 )

@@ -5,7 +5,7 @@ A piece looks at a bounded number of events, however few of them are wanted.
 
 from sqlalchemy import and_, bindparam, exists, func, literal_column, not_, select
 
-from tradepost.storage.statement import Statement, among
+from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import BIG, events, webhook_deliveries, webhook_endpoints, webhook_redeliveries
 
 _r, _e, _d = webhook_redeliveries.c, webhook_endpoints.c, webhook_deliveries.c
@@ -51,7 +51,7 @@ EVENTS_OF_STATUS = Statement(
         _LOOKED_AT.c.type,
         and_(
             _TO_ENDPOINT.where(_d.status == bindparam("status")),
-            not_(_TO_ENDPOINT.where(among(_d.status, "unless"))),
+            not_(_TO_ENDPOINT.where(in_list(_d.status, "unless"))),
         ),
     ).order_by(_LOOKED_AT.c.id),
 )
