@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tradepost import catalogue
-from tradepost.console import event_types, problem_kinds
+from tradepost.documents import event_types, problem_kinds
 from tradepost.rest.openapi.document import document
 from tradepost.rest.shape import Shape
 from tradepost.settings import Settings

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from tradepost import assembly, logs, settings
 from tradepost.cli.store import opened
-from tradepost.console.document import TEXT
+from tradepost.documents.document import TEXT
 from tradepost.metrics import Metrics
 from tradepost.problems import Unavailable
 from tradepost.server import allow_files

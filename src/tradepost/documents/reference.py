@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from tradepost.console.prose import ALTERNATIVE, anchor, pretty
+from tradepost.documents.prose import ALTERNATIVE, anchor, pretty
 from tradepost.rest.openapi.headers import LIFE
 
 Json = dict[str, Any]

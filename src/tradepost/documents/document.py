@@ -6,7 +6,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from tradepost.access.idempotency import Answer
-from tradepost.console import pages
+from tradepost.documents import pages
 from tradepost.http import conditional
 from tradepost.http.answers import encode, hash_tag
 from tradepost.http.request import Request

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from tradepost.access.idempotency import Answer
-from tradepost.console import pages
-from tradepost.console.document import HTML, Content, Headers, Page, Source
-from tradepost.console.document import page as document
+from tradepost.documents import pages
+from tradepost.documents.document import HTML, Content, Headers, Page, Source
+from tradepost.documents.document import page as document
 from tradepost.http.request import Request
 
 PATH = "/graphql"

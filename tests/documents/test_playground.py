@@ -11,7 +11,7 @@ from graphql import GraphQLError, build_schema, parse, validate
 from graphql.utilities import strip_ignored_characters
 
 from tests import shop
-from tests.console.browser import CONTROL, Tab, browser, program
+from tests.documents.browser import CONTROL, Tab, browser, program
 from tests.flows.process import Process, serving
 from tests.service import Service
 from tradepost.graphql.binding import schema_text

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tradepost.console import prose
+from tradepost.documents import prose
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _NOTHING = (

@@ -1,7 +1,7 @@
 """`/graphql/schema`: the schema as it is written; where introspection needs its scope, so does this."""
 
-from tradepost.console.document import Content, Page
-from tradepost.console.document import page as document
+from tradepost.documents.document import Content, Page
+from tradepost.documents.document import page as document
 from tradepost.http.door import Door
 from tradepost.http.request import Request
 

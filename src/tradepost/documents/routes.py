@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tradepost import __version__
-from tradepost.console import event_types, prose
-from tradepost.console.document import (
+from tradepost.documents import event_types, prose
+from tradepost.documents.document import (
     HERE,
     JSON,
     SCHEMA,
@@ -24,9 +24,9 @@ from tradepost.console.document import (
     page,
     prefers_json,
 )
-from tradepost.console.first_steps import first_steps
-from tradepost.console.problem_kinds import explained
-from tradepost.console.reference import Reference
+from tradepost.documents.first_steps import first_steps
+from tradepost.documents.problem_kinds import explained
+from tradepost.documents.reference import Reference
 from tradepost.http.answers import encode
 from tradepost.http.request import Request
 from tradepost.metrics import Metrics
@@ -39,7 +39,7 @@ from tradepost.versions.changes import Version
 _VARY = ((b"vary", b"Accept"),)
 
 
-class Documents:
+class DocumentRoutes:
     """The documents by their addresses."""
 
     def __init__(self, rest: Rest, database: Database, metrics: Metrics, prefix: str) -> None:
