@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from tradepost.access.idempotency import Answer
 from tradepost.documents import pages
 from tradepost.http import conditional
+from tradepost.http.accept import media_ranges, preference
 from tradepost.http.answers import encode, hash_tag
 from tradepost.http.request import Request
 from tradepost.problems import MethodNotAllowed
@@ -88,26 +89,6 @@ def _shown(request: Request, content: Content) -> Answer:
 
 
 def prefers_json(accept: bytes) -> bool:
-    """Whether JSON is wanted rather than a page (RFC 9110, 12.5.1); who takes either alike gets the page."""
-    return _wanted(accept, b"application/json") > _wanted(accept, b"text/html")
-
-
-def _wanted(accept: bytes, offered: bytes) -> tuple[float, int]:
-    """How much a media type is wanted: the quality its most specific range gives it, and how specific."""
-    ranges = (b"*/*", offered.partition(b"/")[0] + b"/*", offered)
-    found = (0.0, -1)
-    for part in accept.lower().split(b","):
-        kind, *parameters = (piece.strip() for piece in part.split(b";"))
-        if kind in ranges and ranges.index(kind) > found[1]:
-            found = (_quality(parameters), ranges.index(kind))
-    return found
-
-
-def _quality(parameters: list[bytes]) -> float:
-    for parameter in parameters:
-        if parameter.startswith(b"q="):
-            try:
-                return float(parameter.removeprefix(b"q="))
-            except ValueError:
-                return 0.0
-    return 1.0
+    """Whether the client prefers JSON to HTML; a client without a preference gets HTML."""
+    ranges = media_ranges(accept)
+    return preference(b"application/json", ranges) > preference(b"text/html", ranges)
