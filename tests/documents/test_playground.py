@@ -243,7 +243,7 @@ def test_the_schema_completes_and_inserts(tab: Tab) -> None:
     tab.press("Tab")
     assert tab.evaluate("document.querySelector('#query').value") == "{ users"
     tab.write("#query", "{ __typename }")
-    tab.click("[aria-label='Put Query.products into the document']")
+    tab.click("[aria-label='Insert Query.products into the document']")
     assert (
         tab.evaluate("document.querySelector('#query').value")
         == "{\n  __typename\n  products {\n    id\n  }\n}\n"

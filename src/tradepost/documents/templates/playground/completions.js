@@ -1,20 +1,21 @@
-// What could be written at a place in a document: what the schema knows there, and where a field fits in.
+// Completions at a position of a document, and the position at which a field of the schema can be inserted.
 
 import { bare, composite, written } from "./schema.js";
 
 const WORDS = ["query", "mutation", "subscription", "fragment"];
-const NOT_THERE = ["comment", "string", "number"];
+const NEVER_COMPLETED = ["comment", "string", "number"];
 
-// `{from, to, items}`: what can replace the word around `caret`. Items are `{text, insert, detail, says, old}`.
+// `{from, to, items}`: the completions for the word around `caret`. An item is
+// `{text, insert, detail, description, deprecated}`.
 export function completions(reading, schema, caret) {
   const touching = reading.tokens.find((each) => each.at < caret && caret <= each.end);
-  if (touching && NOT_THERE.includes(touching.kind)) return null;
+  if (touching && NEVER_COMPLETED.includes(touching.kind)) return null;
   const word = touching && !["space", "mark", "bad"].includes(touching.kind) ? touching : null;
   const from = word ? word.at : caret;
   const start = reading.text.slice(from, caret).toLowerCase();
-  const found = candidates(reading, schema, from).filter((each) => each.text.toLowerCase().includes(start));
+  const matches = candidates(reading, schema, from).filter((each) => each.text.toLowerCase().includes(start));
   const begins = (each) => (each.text.toLowerCase().startsWith(start) ? 0 : 1);
-  return { from, to: word ? word.end : caret, items: found.sort((one, other) => begins(one) - begins(other)) };
+  return { from, to: word ? word.end : caret, items: matches.sort((one, other) => begins(one) - begins(other)) };
 }
 
 function candidates(reading, schema, at) {
@@ -47,7 +48,7 @@ function pairs({ reading, schema, region, at, previous, second }) {
     return input ? values(reading, schema, input.type, at) : [];
   }
   const word = reading.tokens.find((each) => each.at === at)?.text;
-  const free = inputs.filter((each) => each.name === word || !region.given.includes(each.name));
+  const free = inputs.filter((each) => each.name === word || !region.names.includes(each.name));
   return free.map((each) => item(each.name, written(each.type), each, `${each.name}: `));
 }
 
@@ -66,20 +67,20 @@ function fragments(reading) {
 }
 
 function types(schema, wanted) {
-  const found = [...schema.types.values()].filter((type) => wanted(type) && !type.name.startsWith("__"));
-  return found.map((type) => item(type.name, type.kind.toLowerCase().replace("_", " "), type));
+  const fitting = [...schema.types.values()].filter((type) => wanted(type) && !type.name.startsWith("__"));
+  return fitting.map((type) => item(type.name, type.kind.toLowerCase().replace("_", " "), type));
 }
 
 function item(text, detail = "", about = {}, insert = text) {
-  const says = about.deprecationReason ?? about.description ?? "";
-  return { text, insert, detail, says, old: about.isDeprecated ?? false };
+  const description = about.deprecationReason ?? about.description ?? "";
+  return { text, insert, detail, description, deprecated: about.isDeprecated ?? false };
 }
 
 function innermost(regions, at) {
   return regions.filter((each) => each.at <= at && at <= each.end).sort((one, other) => other.at - one.at)[0];
 }
 
-// Where a field of a type goes into the document: `{at, text}`, or null if nothing selects of that type.
+// Where to insert a field of a type: `{at, text}`, or null if the document selects nothing from that type.
 export function placed(reading, schema, type, field, caret) {
   const skeleton = schema.skeleton(field);
   const fitting = reading.regions.filter((each) => each.kind === "selection" && each.type === type);

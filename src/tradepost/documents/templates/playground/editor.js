@@ -1,17 +1,17 @@
-// A place to write code: a plain text area, and below it the same text in colours. The browser does the
-// rest: selection, undo, input methods, screen readers.
+// A code editor: a plain text area above a coloured copy of its text. The browser provides selection, undo,
+// input methods and screen reader support.
 
 import { painted } from "./tokens.js";
 
 const PAIRS = { "{": "}", "(": ")", "[": "]", '"': '"' };
 const STEP = "  ";
-const GUTTER = 56; // pixels that the line numbers take, or more
+const GUTTER_PX = 56; // minimum width of the line numbers
 
-// Fires `input` on each change. Escape, then Tab, leaves it by keyboard.
+// Fires `input` on each change. Pressing Escape, then Tab, moves the focus out of the editor.
 export class Editor extends EventTarget {
   #leaving = false;
 
-  // `colour` gives the tokens of a text and what is wrong in it.
+  // `colour` returns the tokens of a text and the complaints about it.
   constructor(root, colour) {
     super();
     this.root = root;
@@ -37,7 +37,7 @@ export class Editor extends EventTarget {
     return this.area.selectionStart;
   }
 
-  // Colours the text anew: after a change, or when more is known about it.
+  // Colours the text again, after a change or when the schema has arrived.
   refresh() {
     const { tokens, complaints } = this.colour(this.text);
     this.paint.replaceChildren(painted(tokens, complaints), "\n");
@@ -45,7 +45,7 @@ export class Editor extends EventTarget {
     this.numbers.textContent = Array.from({ length: lines }, (_, i) => i + 1).join("\n");
   }
 
-  // Puts text in place of what is between two places, so that it can be undone; the caret goes behind it.
+  // Replaces a range so that the change can be undone; the caret moves to the end of the new text.
   replace(from, to, text) {
     this.area.focus();
     this.area.setSelectionRange(from, to);
@@ -60,10 +60,10 @@ export class Editor extends EventTarget {
     const { left, right, top, bottom } = this.box(from);
     const frame = this.root.getBoundingClientRect();
     if (top < frame.top || bottom > frame.bottom) this.root.scrollTop += top - frame.top - frame.height / 3;
-    if (left < frame.left + GUTTER || right > frame.right) this.root.scrollLeft += left - frame.left - frame.width / 2;
+    if (left < frame.left + GUTTER_PX || right > frame.right) this.root.scrollLeft += left - frame.left - frame.width / 2;
   }
 
-  // Where the character at a place stands in the window.
+  // The rectangle of the character at a position, relative to the window.
   box(at) {
     const walker = document.createTreeWalker(this.paint, NodeFilter.SHOW_TEXT);
     let left = at;
@@ -78,7 +78,8 @@ export class Editor extends EventTarget {
     return range.getClientRects()[0] ?? range.getBoundingClientRect();
   }
 
-  // Marked as deprecated, but nothing else keeps the text area's undo; browsers without it get the other way.
+  // execCommand is deprecated, but nothing else preserves the text area's undo history. Where it is missing,
+  // `replace` falls back to setRangeText.
   #insert(text) {
     return document.execCommand(text ? "insertText" : "delete", false, text);
   }
@@ -122,7 +123,7 @@ export class Editor extends EventTarget {
     return true;
   }
 
-  // A line as far in as this one; between brackets the closing one gets a line of its own.
+  // Starts a line with the same indentation; the closing bracket of an empty pair moves to its own line.
   #newLine(from, to) {
     const line = this.text.slice(this.text.lastIndexOf("\n", from - 1) + 1, from);
     const margin = line.match(/^ */)[0];

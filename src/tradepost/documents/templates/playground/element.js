@@ -1,4 +1,4 @@
-// An element with attributes and children; text stays text.
+// An element with attributes and children. Strings become text nodes, never markup.
 
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -7,9 +7,9 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// A button that does one thing.
-export function button(text, does, attributes = {}) {
+// A button with its click handler.
+export function button(text, onClick, attributes = {}) {
   const made = element("button", { type: "button", ...attributes }, text);
-  made.addEventListener("click", does);
+  made.addEventListener("click", onClick);
   return made;
 }

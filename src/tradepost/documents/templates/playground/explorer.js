@@ -1,9 +1,9 @@
-// The schema to read: the roots, a page for each type, a search, and a button that puts a field into the document.
+// The schema explorer: the root types, a page for each type, a search, and buttons that insert a field.
 
 import { button, element } from "./element.js";
 import { bare, required, written } from "./schema.js";
 
-const FOUND = 80; // hits that are shown
+const MAX_HITS = 80;
 const KINDS = {
   OBJECT: ["type", "types"],
   INPUT_OBJECT: ["input", "inputs"],
@@ -14,9 +14,9 @@ const KINDS = {
 };
 
 export class Explorer {
-  #path = []; // the names of the types that were gone through
+  #path = []; // the names of the types opened on the way here
 
-  // `insert(type, field)` puts a field into the document.
+  // `insert(type, field)` inserts a field into the document.
   constructor(root, search, insert) {
     this.root = root;
     this.search = search;
@@ -24,7 +24,7 @@ export class Explorer {
     search.addEventListener("input", () => this.#draw());
   }
 
-  // Shows a schema, or, where there is none, why.
+  // Shows a schema, or the reason why there is none.
   show(schema, why = "") {
     this.schema = schema;
     this.search.disabled = !schema;
@@ -52,12 +52,12 @@ export class Explorer {
     const roots = [...this.schema.roots.values()];
     const others = types.filter((type) => !roots.includes(type));
     return [
-      ...says(this.schema.description),
+      ...paragraphs(this.schema.description),
       ...roots.flatMap((type) => this.#section(type)),
       ...Object.entries(KINDS).flatMap(([kind, [, word]]) => {
-        const found = others.filter((type) => type.kind === kind);
-        if (!found.length) return [];
-        const items = found.map((type) => element("li", {}, this.#link(type.name)));
+        const ofKind = others.filter((type) => type.kind === kind);
+        if (!ofKind.length) return [];
+        const items = ofKind.map((type) => element("li", {}, this.#link(type.name)));
         return [element("h3", {}, word), element("ul", { class: "names" }, ...items)];
       }),
     ];
@@ -75,9 +75,9 @@ export class Explorer {
     });
     const kind = element("span", { class: "soft" }, `${KINDS[type.kind][0]} `);
     return [
-      element("nav", { class: "trail", "aria-label": "Way back" }, ...trail),
+      element("nav", { class: "trail", "aria-label": "Breadcrumbs" }, ...trail),
       element("h3", {}, kind, element("span", { class: "type" }, type.name)),
-      ...says(type.description),
+      ...paragraphs(type.description),
       ...this.#members(type),
       ...this.#uses(type),
     ];
@@ -91,29 +91,29 @@ export class Explorer {
     return [element("ul", { class: "names" }, ...possible)];
   }
 
-  // Where a type comes from: the fields that give it.
+  // The fields and arguments that use a type.
   #uses(type) {
-    const found = [...this.schema.types.values()].filter((each) => !each.name.startsWith("__")).flatMap((owner) =>
+    const usages = [...this.schema.types.values()].filter((each) => !each.name.startsWith("__")).flatMap((owner) =>
       (owner.fields ?? owner.inputFields ?? [])
         .filter((each) => [each, ...(each.args ?? [])].some((one) => bare(one.type) === type.name))
         .map((each) => element("li", {}, this.#link(owner.name), `.${each.name}`)));
-    return found.length ? [element("h4", {}, "Found in"), element("ul", { class: "names" }, ...found)] : [];
+    return usages.length ? [element("h4", {}, "Used by"), element("ul", { class: "names" }, ...usages)] : [];
   }
 
-  // One field, `brief` without what its arguments mean.
+  // One field; `brief` omits the descriptions of its arguments.
   #member(type, member, brief = false) {
-    const given = this.#arguments(member.args);
-    const head = element("p", { class: "head" }, called("field", member), ...given, ": ", this.#ref(member.type));
+    const args = this.#arguments(member.args);
+    const head = element("p", { class: "head" }, called("field", member), ...args, ": ", this.#ref(member.type));
     if (!member.args && member.defaultValue !== null) head.append(` = ${member.defaultValue}`);
     if (member.args) {
       head.prepend(button("+", () => this.insert(type, member), {
         class: "plus",
-        title: "Put it into the document",
-        "aria-label": `Put ${type.name}.${member.name} into the document`,
+        title: "Insert into the document",
+        "aria-label": `Insert ${type.name}.${member.name} into the document`,
       }));
     }
     const about = brief ? [] : this.#about(member.args);
-    return element("li", {}, head, ...deprecated(member), ...says(member.description), ...about);
+    return element("li", {}, head, ...deprecated(member), ...paragraphs(member.description), ...about);
   }
 
   #arguments(args) {
@@ -136,7 +136,7 @@ export class Explorer {
     return [element("dl", { class: "about" }, ...lines)];
   }
 
-  // A type as it is written, its name to be followed.
+  // A type reference whose name is a link to the type.
   #ref(ref) {
     const whole = written(ref);
     const name = bare(ref);
@@ -151,15 +151,15 @@ export class Explorer {
 
   #hits(wanted) {
     const hit = (text) => text?.toLowerCase().includes(wanted);
-    const told = (each) => wanted.length > 2 && hit(each.description);
+    const described = (each) => wanted.length > 2 && hit(each.description);
     const types = [...this.schema.types.values()].filter((type) => !type.name.startsWith("__"));
     const named = types.filter((type) => hit(type.name)).map((type) => element("li", {}, this.#link(type.name)));
     const members = types.flatMap((type) => (type.fields ?? type.inputFields ?? type.enumValues ?? [])
-      .filter((each) => hit(`${type.name}.${each.name}`) || told(each))
+      .filter((each) => hit(`${type.name}.${each.name}`) || described(each))
       .map((each) => this.#hit(type, each)));
     const shown = [...named, ...members];
     const count = element("p", { class: "soft", role: "status" }, `${shown.length || "Nothing"} found`);
-    return [count, element("ul", { class: "hits" }, ...shown.slice(0, FOUND))];
+    return [count, element("ul", { class: "hits" }, ...shown.slice(0, MAX_HITS))];
   }
 
   #hit(type, member) {
@@ -170,26 +170,26 @@ export class Explorer {
   }
 }
 
-// A name in its colour, struck out if it is deprecated.
+// A coloured name, struck out if it is deprecated.
 function called(kind, { name, isDeprecated }) {
   return element("span", { class: isDeprecated ? `${kind} old` : kind }, name);
 }
 
 function enumValue(value) {
   const head = element("p", { class: "head" }, called("enum", value));
-  return element("li", {}, head, ...deprecated(value), ...says(value.description));
+  return element("li", {}, head, ...deprecated(value), ...paragraphs(value.description));
 }
 
 function deprecated({ isDeprecated, deprecationReason }) {
   return isDeprecated ? [element("p", { class: "deprecated" }, `Deprecated. ${deprecationReason ?? ""}`)] : [];
 }
 
-function says(description) {
-  const paragraphs = (description ?? "").split(/\n\n+/).filter(Boolean);
-  return paragraphs.map((each) => element("p", { class: "says" }, ...prose(each)));
+function paragraphs(description) {
+  const texts = (description ?? "").split(/\n\n+/).filter(Boolean);
+  return texts.map((each) => element("p", { class: "says" }, ...prose(each)));
 }
 
-// `code` is the one markup that descriptions have.
+// Descriptions contain no markup but `code`.
 function prose(text) {
   return text.split(/`([^`]+)`/).map((part, i) => (i % 2 ? element("code", {}, part) : part));
 }

@@ -1,4 +1,4 @@
-// The page at /graphql: puts the editors, the schema, what runs and what came back together.
+// The page at /graphql: connects the editors, the schema explorer and the results.
 
 import { Editor } from "./editor.js";
 import { Explorer } from "./explorer.js";
@@ -9,7 +9,7 @@ import { GRAPHQL, JSON_TEXT, tokens } from "./tokens.js";
 import { ask, listen } from "./transport.js";
 import { button, element } from "./element.js";
 import { completions, placed } from "./completions.js";
-import { draft, history, key } from "./kept.js";
+import { draft, history, key } from "./memory.js";
 import { missingVariables, read } from "./reader.js";
 import { pretty } from "./pretty.js";
 
@@ -18,7 +18,7 @@ const NO_KEY = "Enter an API key above to see the schema. `tradepost keys create
 const at = (id) => document.getElementById(id);
 
 let schema = null;
-let reading = null; // of the document as it is now
+let reading = null; // of the current document
 
 const query = new Editor(at("query-editor"), (text) => (reading = read(text, schema)));
 const variables = new Editor(at("variables-editor"), (text) => ({ tokens: tokens(text, JSON_TEXT) }));
@@ -26,17 +26,17 @@ const popup = new Popup(at("completions"), query, (caret) => schema && completio
 const explorer = new Explorer(at("schema"), at("search"), insert);
 const results = new Results(at("result"), jump);
 
-// --- what is to run ---
+// --- the operation to run ---
 
 function chosen() {
   return reading.operations.find((each) => each.name === at("operation").value) ?? reading.operations[0];
 }
 
-function given() {
+function variableValues() {
   return variables.text.trim() ? JSON.parse(variables.text) : {};
 }
 
-// The operation the cursor is in is the one that runs, unless another is picked.
+// Selects the operation that contains the cursor.
 function follow() {
   const around = reading.operations.find((each) => each.at <= query.caret && query.caret <= each.end);
   if (around) at("operation").value = around.name;
@@ -51,15 +51,15 @@ function offer() {
   at("choice").hidden = reading.operations.length < 2;
 }
 
-// What is wrong with the document and the variables, below each.
+// Shows the complaints about the document and the variables below their editors.
 function judge() {
   const [first, ...others] = reading.complaints;
   if (first) {
     const more = others.length ? ` and ${others.length} more` : "";
-    const told = button(`${first.message}${more}`, () => query.select(first.at, first.end), { class: "link wrong" });
-    at("query-strip").replaceChildren(told);
+    const link = button(`${first.message}${more}`, () => query.select(first.at, first.end), { class: "link wrong" });
+    at("query-strip").replaceChildren(link);
   } else {
-    at("query-strip").textContent = schema ? "Fits the schema" : "";
+    at("query-strip").textContent = schema ? "Valid against the schema" : "";
   }
   at("variables-strip").textContent = lacking();
   at("variables-strip").classList.toggle("wrong", Boolean(lacking()));
@@ -67,12 +67,12 @@ function judge() {
 
 function lacking() {
   try {
-    const found = given();
-    if (found === null || typeof found !== "object" || Array.isArray(found)) return "Variables are an object: { }";
-    const missing = reading.operations.length ? missingVariables(chosen(), found) : [];
+    const values = variableValues();
+    if (values === null || typeof values !== "object" || Array.isArray(values)) return "Variables must be a JSON object";
+    const missing = reading.operations.length ? missingVariables(chosen(), values) : [];
     return missing.length ? `Missing: ${missing.join(", ")}` : "";
   } catch (failure) {
-    return `Not JSON: ${failure.message}`;
+    return `Invalid JSON: ${failure.message}`;
   }
 }
 
@@ -82,9 +82,9 @@ async function run() {
   popup.hide();
   let values;
   try {
-    values = given();
+    values = variableValues();
   } catch {
-    say("The variables are not JSON");
+    say("The variables are not valid JSON");
     return variables.area.focus();
   }
   const operation = chosen();
@@ -102,7 +102,7 @@ async function fetched(title, body) {
   try {
     card.answered(await ask(ADDRESS, at("key").value.trim(), body, stopping.signal));
   } catch (failure) {
-    card.failed(failure.name === "AbortError" ? "stopped" : `no answer: ${failure.message}`);
+    card.failed(failure.name === "AbortError" ? "stopped" : `no response: ${failure.message}`);
   }
 }
 
@@ -136,33 +136,33 @@ async function load() {
 }
 
 async function introspected() {
-  explorer.show(null, "Reading the schema …");
-  const asked = at("key").value.trim();
+  explorer.show(null, "Loading the schema …");
+  const sent = at("key").value.trim();
   let why;
   try {
-    const { status, reason, body } = await ask(ADDRESS, asked, { query: INTROSPECTION });
-    if (asked !== at("key").value.trim()) return; // a later answer counts
+    const { status, reason, body } = await ask(ADDRESS, sent, { query: INTROSPECTION });
+    if (sent !== at("key").value.trim()) return; // another key was entered since
     if (body.data?.__schema) schema = new Schema(body.data.__schema);
     else why = body.errors?.[0]?.message ?? body.detail ?? `${status} ${reason}`;
   } catch (failure) {
     why = failure.message;
   }
-  explorer.show(schema, `The schema could not be read. ${why}`);
+  explorer.show(schema, `The schema could not be loaded. ${why}`);
 }
 
 // --- changing the document ---
 
 function insert(type, field) {
-  if (reading.complaints.some((each) => each.syntax)) return say("The document has an error; correct that first");
+  if (reading.complaints.some((each) => each.syntax)) return say("Correct the syntax error in the document first");
   const where = placed(reading, schema, type, field, query.caret);
-  if (!where) return say(`Nothing in the document selects of ${type.name} yet`);
+  if (!where) return say(`The document selects nothing from ${type.name} yet`);
   const whole = query.text.slice(0, where.at) + where.text + query.text.slice(where.at);
   const blank = where.text.indexOf('""');
   layOut(whole, where.at + (blank < 0 ? where.text.trimEnd().length : blank + 1));
-  return say(`${field.name} is in the document`);
+  return say(`Inserted ${field.name}`);
 }
 
-// Replaces the document by `text` laid out; the cursor stays with the token that it is at in `text`.
+// Replaces the document with the formatted `text`; the cursor stays at the same token.
 function layOut(text, caret) {
   const visible = (whole) => tokens(whole, GRAPHQL).filter((each) => each.kind !== "space");
   const index = visible(text).findLastIndex((each) => each.at < caret);
@@ -174,13 +174,13 @@ function layOut(text, caret) {
 }
 
 function prettify() {
-  if (reading.complaints.some((each) => each.syntax)) return say("The document has an error; correct that first");
+  if (reading.complaints.some((each) => each.syntax)) return say("Correct the syntax error in the document first");
   const before = query.caret;
   try {
-    const told = `${JSON.stringify(given(), null, 2)}\n`;
-    if (variables.text.trim()) variables.replace(0, variables.text.length, told);
+    const formatted = `${JSON.stringify(variableValues(), null, 2)}\n`;
+    if (variables.text.trim()) variables.replace(0, variables.text.length, formatted);
   } catch {
-    say("The variables are not JSON");
+    say("The variables are not valid JSON");
   }
   return layOut(query.text, before);
 }
@@ -195,7 +195,7 @@ function listRuns() {
       element("code", {}, each.query.replace(/\s+/g, " ").slice(0, 160)));
     return element("li", {}, again);
   });
-  at("runs").replaceChildren(...(runs.length ? runs : [element("li", { class: "soft" }, "Nothing ran yet")]));
+  at("runs").replaceChildren(...(runs.length ? runs : [element("li", { class: "soft" }, "No operation has run yet")]));
 }
 
 function restore(before) {
@@ -209,7 +209,7 @@ function restore(before) {
 
 // --- the page ---
 
-// Where there is no room for all, one part at a time.
+// On narrow screens one pane is visible at a time.
 function show(view) {
   at("content").dataset.shown = view;
   document.querySelectorAll("[data-view]").forEach((each) => {
@@ -258,8 +258,8 @@ document.querySelectorAll("[data-view]").forEach((each) => {
   each.addEventListener("click", () => show(each.dataset.view));
 });
 
-const kept = draft.read();
+const saved = draft.read();
 at("key").value = key.read();
-query.text = kept.query || query.area.defaultValue;
-variables.text = kept.variables ?? variables.area.defaultValue;
+query.text = saved.query || query.area.defaultValue;
+variables.text = saved.variables ?? variables.area.defaultValue;
 load();

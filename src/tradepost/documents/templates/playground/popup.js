@@ -1,18 +1,20 @@
-// The list of what could be written at the caret.
+// The list of completions at the caret.
 
-const SHOWN = 60;
-const MARGIN = 8;
+import { element } from "./element.js";
+
+const MAX_ITEMS = 60;
+const MARGIN_PX = 8;
 
 export class Popup {
-  #found = null; // `{from, to, items}` while it is shown
+  #shown = null; // `{from, to, items}` while the list is visible
   #chosen = 0;
 
-  // `find` gives what could stand at a place in the editor's text.
+  // `find` returns the completions at a position of the editor's text.
   constructor(list, editor, find) {
     this.list = list;
     this.editor = editor;
     this.find = find;
-    // Before the editor hears of the key itself.
+    // In the capture phase, before the editor's own handler.
     editor.area.addEventListener("keydown", (event) => this.#key(event), { capture: true });
     editor.area.addEventListener("blur", () => this.hide());
     editor.root.addEventListener("scroll", () => this.hide());
@@ -21,27 +23,27 @@ export class Popup {
     list.addEventListener("pointerdown", (event) => this.#pointed(event));
   }
 
-  // Shows what fits; `asked` also where nothing was begun yet.
-  show(asked) {
-    const found = this.find(this.editor.caret);
-    const typed = found ? this.editor.text.slice(found.from, this.editor.caret) : "";
-    const whole = found?.items.some((each) => each.text === typed);
-    if (!found?.items.length || (!asked && (!typed || whole))) return this.hide();
-    this.#found = { ...found, items: found.items.slice(0, SHOWN) };
-    this.list.replaceChildren(...this.#found.items.map(option));
+  // Shows the matching completions; without a word to complete only if the user asked for them.
+  show(requested) {
+    const match = this.find(this.editor.caret);
+    const typed = match ? this.editor.text.slice(match.from, this.editor.caret) : "";
+    const whole = match?.items.some((each) => each.text === typed);
+    if (!match?.items.length || (!requested && (!typed || whole))) return this.hide();
+    this.#shown = { ...match, items: match.items.slice(0, MAX_ITEMS) };
+    this.list.replaceChildren(...this.#shown.items.map(option));
     this.list.hidden = false;
     this.#choose(0);
     return this.#place();
   }
 
   hide() {
-    this.#found = null;
+    this.#shown = null;
     this.list.hidden = true;
     this.editor.area.removeAttribute("aria-activedescendant");
   }
 
   #typed(how) {
-    if (how === "insertText" || (this.#found && how === "deleteContentBackward")) this.show(false);
+    if (how === "insertText" || (this.#shown && how === "deleteContentBackward")) this.show(false);
     else this.hide();
   }
 
@@ -49,7 +51,7 @@ export class Popup {
     if (event.key === " " && event.ctrlKey) {
       event.preventDefault();
       this.show(true);
-    } else if (this.#found && !event.ctrlKey && !event.metaKey && this.#steered(event.key)) {
+    } else if (this.#shown && !event.ctrlKey && !event.metaKey && this.#steered(event.key)) {
       event.preventDefault();
       event.stopPropagation();
     } else if (["ArrowLeft", "ArrowRight", "Home", "End"].includes(event.key)) {
@@ -58,7 +60,7 @@ export class Popup {
   }
 
   #steered(key) {
-    const count = this.#found.items.length;
+    const count = this.#shown.items.length;
     if (key === "ArrowDown") this.#choose((this.#chosen + 1) % count);
     else if (key === "ArrowUp") this.#choose((this.#chosen + count - 1) % count);
     else if (key === "Enter" || key === "Tab") this.#take(this.#chosen);
@@ -75,37 +77,29 @@ export class Popup {
   }
 
   #take(chosen) {
-    const { from, to, items } = this.#found;
+    const { from, to, items } = this.#shown;
     this.editor.replace(from, to, items[chosen].insert);
     this.hide();
   }
 
   #pointed(event) {
-    event.preventDefault(); // the editor keeps the focus
+    event.preventDefault(); // the focus stays in the editor
     const chosen = [...this.list.children].indexOf(event.target.closest("li"));
     if (chosen >= 0) this.#take(chosen);
   }
 
-  // Below the word, or above it where there is no room; always within the window.
+  // Below the word, or above it if there is no space; always within the window.
   #place() {
-    const { left, top, bottom } = this.editor.box(this.#found.from);
+    const { left, top, bottom } = this.editor.box(this.#shown.from);
     const { offsetWidth: width, offsetHeight: height } = this.list;
-    const below = bottom + 4 + height <= window.innerHeight - MARGIN;
-    this.list.style.left = `${Math.max(MARGIN, Math.min(left, window.innerWidth - width - MARGIN))}px`;
-    this.list.style.top = `${below ? bottom + 4 : Math.max(MARGIN, top - height - 4)}px`;
+    const below = bottom + 4 + height <= window.innerHeight - MARGIN_PX;
+    this.list.style.left = `${Math.max(MARGIN_PX, Math.min(left, window.innerWidth - width - MARGIN_PX))}px`;
+    this.list.style.top = `${below ? bottom + 4 : Math.max(MARGIN_PX, top - height - 4)}px`;
   }
 }
 
-function option({ text, detail, says, old }, i) {
-  const made = document.createElement("li");
-  made.id = `option-${i}`;
-  made.setAttribute("role", "option");
-  for (const [name, shown] of [["what", text], ["detail", detail], ["says", says.replaceAll("`", "")]]) {
-    if (!shown) continue;
-    const part = document.createElement("span");
-    part.className = old && name === "what" ? `${name} old` : name;
-    part.textContent = shown;
-    made.append(part);
-  }
-  return made;
+function option({ text, detail, description, deprecated }, i) {
+  const parts = [[deprecated ? "what old" : "what", text], ["detail", detail], ["says", description.replaceAll("`", "")]];
+  const spans = parts.filter(([, shown]) => shown).map(([name, shown]) => element("span", { class: name }, shown));
+  return element("li", { id: `option-${i}`, role: "option" }, ...spans);
 }

@@ -1,4 +1,4 @@
-// A GraphQL document laid out anew: only white space and commas change.
+// Formats a GraphQL document. Only white space and commas change; comments stay.
 
 import { GRAPHQL, tokens } from "./tokens.js";
 
@@ -13,17 +13,17 @@ export function pretty(text) {
 }
 
 class Printer {
-  #open = []; // the brackets around: `{mark, selects, broken}`, broken if each item has a line of its own
-  #previous = null; // the token before, comments aside
-  #commented = false; // whether a comment stands between
+  #open = []; // the open brackets: `{mark, selects, broken}`; broken means one item per line
+  #previous = null; // the previous token that is no comment
+  #commented = false; // whether a comment came after the previous token
   #ended = false; // whether a definition just ended
 
   constructor(text) {
-    const found = tokens(text, GRAPHQL);
-    const lines = (i) => (found[i - 1]?.kind === "space" ? found[i - 1].text.split("\n").length - 1 : 0);
-    this.parts = found.filter((each) => each.kind !== "space");
-    this.alone = new Set(found.filter((_, i) => i === 0 || lines(i) > 0));
-    this.apart = new Set(found.filter((_, i) => lines(i) > 1));
+    const all = tokens(text, GRAPHQL);
+    const lines = (i) => (all[i - 1]?.kind === "space" ? all[i - 1].text.split("\n").length - 1 : 0);
+    this.parts = all.filter((each) => each.kind !== "space");
+    this.alone = new Set(all.filter((_, i) => i === 0 || lines(i) > 0));
+    this.apart = new Set(all.filter((_, i) => lines(i) > 1));
     this.out = "";
   }
 
@@ -62,7 +62,7 @@ class Printer {
     }
   }
 
-  // What goes before a token that follows another.
+  // Writes the separator between the previous token and this one.
   #space(token, ahead) {
     const around = this.#open.at(-1);
     const first = OPENING.includes(this.#previous.text);
@@ -71,7 +71,7 @@ class Printer {
     else if (!first && !tight(token, this.#previous)) this.out += " ";
   }
 
-  // Whether a token is the first of another item of what is around it.
+  // Whether a token begins the next item of the enclosing brackets.
   #begins(token, ahead, { mark, selects }) {
     if (mark === "[") return OPENING.includes(token.text) || !["mark", "directive"].includes(token.kind);
     if (!selects) return ahead === ":";
@@ -79,12 +79,12 @@ class Printer {
     return token.text === "..." || (token.kind === "name" && !bound);
   }
 
-  // Whether the token before is the `on` of `... on User`.
+  // Whether the previous token is the `on` of `... on User`.
   get #condition() {
     return this.#previous.text === "on" && this.parts[this.parts.indexOf(this.#previous) - 1]?.text === "...";
   }
 
-  // Whether what a bracket opens would make its line too long.
+  // Whether the line would be too long with everything up to the matching bracket.
   #long(i) {
     let depth = 0;
     let length = this.out.length - this.out.lastIndexOf("\n");
@@ -101,7 +101,7 @@ class Printer {
   }
 }
 
-// Whether no space stands between a token and the one before it.
+// Whether a token follows the previous one without a space.
 function tight(token, previous) {
   if (previous.text === "..." && token.kind === "name") return token.text !== "on";
   return [":", "!", "("].includes(token.text);

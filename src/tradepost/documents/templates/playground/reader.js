@@ -1,5 +1,5 @@
-// Reads a GraphQL document as it is being written: never gives up, says what is wrong and where, and
-// notes what could stand at each place.
+// Reads a GraphQL document while it is being written: recovers from every error, reports each with its
+// position, and records what kind of text is expected in each region.
 
 import { GRAPHQL, tokens } from "./tokens.js";
 import { composite, required, written } from "./schema.js";
@@ -13,8 +13,8 @@ const LEAVES = {
 };
 
 // `{tokens, operations, fragments, complaints, regions}`. A complaint is `{at, end, message, syntax}`; a
-// region `{kind, at, end, …}` says what the places between a pair of brackets are for. Without a schema
-// only the syntax is judged.
+// region is `{kind, at, end, …}`, the text between a pair of brackets. Without a schema only the syntax is
+// checked.
 export function read(text, schema = null) {
   const reader = new Reader(text, schema);
   reader.document();
@@ -62,7 +62,7 @@ class Reader {
   #operation(start) {
     const kind = start.text === "{" ? "query" : start.text;
     const type = this.schema?.roots.get(kind);
-    if (this.schema && !type) this.#complain(start, `There is no ${kind} in this schema`);
+    if (this.schema && !type) this.#complain(start, `The schema has no ${kind} type`);
     const name = this.#name("definition");
     const whole = { kind, name: name?.text ?? "", at: start.at, token: name ?? start, variables: [], uses: [] };
     this.operations.push(whole);
@@ -75,7 +75,7 @@ class Reader {
 
   #fragment(start) {
     const name = this.#name("definition");
-    if (!name) return this.#unexpected("the name of the fragment");
+    if (!name) return this.#unexpected("a fragment name");
     const whole = { name: name.text, at: start.at, token: name, uses: [] };
     this.fragments.push(whole);
     this.uses = whole.uses;
@@ -87,10 +87,10 @@ class Reader {
 
   #body(type, start) {
     if (this.#peek?.text === "{") this.#selection(type);
-    else this.#complain(this.last ?? start, "What is selected has to follow, in { }", true);
+    else this.#complain(this.last ?? start, "Expected a selection in { }", true);
   }
 
-  // The names and types of an operation's variables.
+  // The variable definitions of an operation.
   #variables(operation) {
     this.#within("variables", {}, () => {
       const name = this.#take();
@@ -113,7 +113,7 @@ class Reader {
       const name = this.#name("type");
       if (!name) return this.#unexpected("a type");
       const known = this.schema?.types.get(name.text);
-      if (this.schema && (!known || composite(known))) this.#complain(name, `${name.text} is no type of an input`);
+      if (this.schema && (!known || composite(known))) this.#complain(name, `${name.text} is not an input type`);
       ref = { kind: known?.kind, name: name.text };
     }
     return this.#eat("!") ? { kind: "NON_NULL", ofType: ref } : ref;
@@ -121,14 +121,14 @@ class Reader {
 
   #selection(type) {
     const open = this.#peek;
-    let found = 0;
+    let count = 0;
     this.#within("selection", { type }, () => {
-      found += 1;
+      count += 1;
       if (this.#eat("...")) this.#spread(type);
       else if (this.#peek.kind === "name") this.#field(type);
       else this.#unexpected("a field");
     });
-    if (!found) this.#complain(open, "Nothing is selected here");
+    if (!count) this.#complain(open, "The selection is empty");
   }
 
   #field(type) {
@@ -159,7 +159,7 @@ class Reader {
       if (type && !composite(type)) this.#complain(name, `${name.text} is ${written(field.type)}, which has no fields`);
       this.#selection(composite(type) ? type : undefined);
     } else if (composite(type)) {
-      this.#complain(name, `${name.text} is ${written(field.type)}: say what of it, in { }`);
+      this.#complain(name, `${name.text} is ${written(field.type)}; select its fields in { }`);
     }
   }
 
@@ -180,7 +180,7 @@ class Reader {
     const name = this.#name("type");
     if (!name) return this.#unexpected("a type");
     const type = this.schema?.types.get(name.text);
-    if (this.schema && !composite(type)) this.#complain(name, `There is no object type ${name.text}`);
+    if (this.schema && !composite(type)) this.#complain(name, `There is no object, interface or union type ${name.text}`);
     return composite(type) ? type : undefined;
   }
 
@@ -194,29 +194,29 @@ class Reader {
   }
 
   #arguments(name, owner) {
-    const given = this.#peek?.text === "(" ? this.#pairs("arguments", owner?.args, owner?.name) : [];
-    this.#missing(name, owner?.args, given);
+    const names = this.#peek?.text === "(" ? this.#pairs("arguments", owner?.args, owner?.name) : [];
+    this.#missing(name, owner?.args, names);
   }
 
-  // `name: value` pairs; the names that were given.
+  // Reads `name: value` pairs and returns the names.
   #pairs(kind, inputs, owner) {
-    const given = [];
-    this.#within(kind, { inputs, given }, () => {
+    const names = [];
+    this.#within(kind, { inputs, names }, () => {
       const name = this.#name("argument");
       if (!name) return this.#unexpected("a name");
-      given.push(name.text);
+      names.push(name.text);
       const input = inputs?.find((each) => each.name === name.text);
       if (inputs && !input) this.#complain(name, `${owner} takes no ${name.text}${like(name.text, inputs)}`);
       return this.#eat(":") ? this.#value(input?.type) : this.#unexpected(":");
     });
-    return given;
+    return names;
   }
 
-  #missing(token, inputs, given) {
-    const lacking = (inputs ?? []).filter((each) => required(each) && !given.includes(each.name));
+  #missing(token, inputs, names) {
+    const lacking = (inputs ?? []).filter((each) => required(each) && !names.includes(each.name));
     if (lacking.length) {
-      const told = lacking.map((each) => `${each.name}: ${written(each.type)}`).join(", ");
-      this.#complain(token, `${token.text === "{" ? "This" : token.text} needs ${told}`);
+      const list = lacking.map((each) => `${each.name}: ${written(each.type)}`).join(", ");
+      this.#complain(token, `${token.text === "{" ? "This" : token.text} needs ${list}`);
     }
   }
 
@@ -228,8 +228,8 @@ class Reader {
       return this.#within("list", { ref }, () => this.#value(inner?.kind === "LIST" ? inner.ofType : undefined));
     }
     if (token?.text === "{") {
-      const given = this.#pairs("object", type?.inputFields ?? undefined, type?.name);
-      return this.#missing(token, type?.inputFields, given);
+      const names = this.#pairs("object", type?.inputFields ?? undefined, type?.name);
+      return this.#missing(token, type?.inputFields, names);
     }
     if (token?.kind === "variable") return this.uses.push(this.#take());
     if (!["string", "number", "name"].includes(token?.kind)) return this.#unexpected("a value");
@@ -239,13 +239,13 @@ class Reader {
   #leaf(token, ref, type) {
     if (token.kind === "name") token.kind = ["true", "false", "null"].includes(token.text) ? "keyword" : "enum";
     if (token.kind === "string" && !/^("""[^]*"""|"(\\.|[^"\\])*")$/.test(token.text)) {
-      this.#complain(token, "This text is never closed", true);
+      this.#complain(token, "Unterminated string", true);
     } else if (token.text === "null" ? ref?.kind === "NON_NULL" : type && !fits(token, type)) {
       this.#complain(token, `${token.text} is not ${written(ref)}`);
     }
   }
 
-  // What stands between a pair of brackets, one `each` after the other; a foreign closing bracket ends it too.
+  // Calls `each` until the brackets are closed; any other closing bracket ends them too.
   #within(kind, about, each) {
     const open = this.#take();
     const close = { "{": "}", "(": ")", "[": "]" }[open.text];
@@ -255,21 +255,21 @@ class Reader {
     while (this.#peek && !CLOSING.includes(this.#peek.text)) each();
     this.#depth -= 1;
     if (this.#peek) region.end = this.#peek.at;
-    if (!this.#eat(close)) this.#complain(open, `This ${open.text} is never closed`, true);
+    if (!this.#eat(close)) this.#complain(open, `${open.text} is never closed`, true);
   }
 
-  // What only the whole document shows of names: doubled ones, and several operations of which one has none.
+  // Duplicate names, and operations without a name beside others.
   #names() {
     for (const kind of [this.operations, this.fragments]) {
       for (const { name, token } of kind) {
-        if (kind.length > 1 && !name) this.#complain(token, "Of several operations each needs a name");
+        if (kind.length > 1 && !name) this.#complain(token, "With several operations, each needs a name");
         const first = kind.find((each) => each.name === name).token;
-        if (name && first !== token) this.#complain(token, `There are two ${name}`);
+        if (name && first !== token) this.#complain(token, `${name} is defined twice`);
       }
     }
   }
 
-  // What only the whole document shows of uses: fragments and variables, unknown or never used.
+  // Fragments and variables that are unknown or never used.
   #uses() {
     for (const name of this.spreads) {
       const known = this.fragments.some((each) => each.name === name.text);
@@ -315,7 +315,7 @@ class Reader {
     return this.#take();
   }
 
-  // Something else was expected; what stands there is left behind, unless it closes what is open.
+  // Skips the unexpected token, unless it closes the open bracket.
   #unexpected(what) {
     const token = this.#peek;
     if (!token) this.#complain(this.last, `The document ends here; expected ${what}`, true);
@@ -336,10 +336,10 @@ function fits(token, type) {
   return type.kind === "SCALAR" ? LEAVES[type.name]?.(token) ?? true : false;
 }
 
-// Whether each required variable is among those given; what is missing, as text.
-export function missingVariables(operation, given) {
+// The required variables without a value, as `name: Type`.
+export function missingVariables(operation, values) {
   const needed = operation.variables.filter((each) => each.type.kind === "NON_NULL" && !each.preset);
-  return needed.filter((each) => given[each.name] == null).map((each) => `${each.name}: ${written(each.type)}`);
+  return needed.filter((each) => values[each.name] == null).map((each) => `${each.name}: ${written(each.type)}`);
 }
 
 function like(name, known) {
@@ -348,7 +348,7 @@ function like(name, known) {
   return best && best[0] <= Math.max(1, name.length / 3) ? `; ${best[1]}?` : "";
 }
 
-// Levenshtein's.
+// The Levenshtein distance.
 function distance(one, other) {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (let i = 1; i <= one.length; i += 1) {

@@ -1,19 +1,19 @@
-// What came back: a card for each operation that runs or ran, the newest on top.
+// The results: one card per operation, newest on top.
 
 import { JSON_TEXT, painted, tokens } from "./tokens.js";
-import { element } from "./element.js";
+import { button, element } from "./element.js";
 
-const COLOURED = 300_000; // characters; more is shown plain
-const KEPT = 100; // pushes of a subscription
+const MAX_COLOURED = 300_000; // characters; longer results are shown without colours
+const MAX_PUSHES = 100; // shown of one subscription
 
 export class Results {
   constructor(root, jump) {
     this.root = root;
-    this.jump = jump; // to a place in the document: `(line, column)`
+    this.jump = jump; // to a position in the document: `(line, column)`
     this.cards = [];
   }
 
-  // A card for what is starting now. Those that have ended make room; subscriptions that run stay.
+  // Adds a card for an operation that starts now. Removes finished cards; running subscriptions stay.
   begin(title, stop) {
     this.cards = this.cards.filter((each) => each.running);
     const card = new Card(title, stop, this.jump);
@@ -29,14 +29,13 @@ class Card {
     this.pushes = 0;
     this.jump = jump;
     this.state = element("span", { class: "state", role: "status" }, "running …");
-    this.stop = element("button", { type: "button", class: "stop" }, "Stop");
-    this.stop.addEventListener("click", stop);
+    this.stop = button("Stop", stop, { class: "stop" });
     this.body = element("div", { class: "answers" });
     this.root = element("article", { class: "card running", "aria-label": title },
       element("header", {}, element("h3", {}, title), this.state, this.stop), this.body);
   }
 
-  // The one answer of a query or mutation.
+  // Shows the result of a query or mutation.
   answered({ status, reason, ms, body }) {
     this.#end([`${status} ${reason}`.trim(), `${Math.round(ms)} ms`, cost(body)], status < 400 && !body?.errors);
     this.body.replaceChildren(...this.#shown(body));
@@ -46,13 +45,13 @@ class Card {
     this.state.textContent = "listening …";
   }
 
-  // One push of a subscription, the newest on top.
+  // Adds one push of a subscription, newest on top.
   pushed(body) {
     this.pushes += 1;
     this.state.textContent = `listening … ${count(this.pushes)}`;
     const at = element("p", { class: "at" }, `${this.pushes} · ${new Date().toLocaleTimeString()}`);
     this.body.prepend(element("section", {}, at, ...this.#shown(body)));
-    if (this.body.children.length > KEPT) this.body.lastChild.remove();
+    if (this.body.children.length > MAX_PUSHES) this.body.lastChild.remove();
   }
 
   refused(errors) {
@@ -67,20 +66,20 @@ class Card {
     this.#end([why], false);
   }
 
-  #end(told, well) {
+  #end(parts, well) {
     this.running = false;
     this.stop.hidden = true;
     this.root.className = well ? "card well" : "card wrong";
-    this.state.textContent = told.filter(Boolean).join(" · ");
+    this.state.textContent = parts.filter(Boolean).join(" · ");
   }
 
   #shown(body) {
     const text = typeof body === "string" ? body : JSON.stringify(body, null, 2);
-    const parts = text.length > COLOURED ? [{ kind: "space", text }] : tokens(text, JSON_TEXT);
+    const parts = text.length > MAX_COLOURED ? [{ kind: "space", text }] : tokens(text, JSON_TEXT);
     const errors = Array.isArray(body?.errors) ? body.errors : [];
     return [
       ...errors.map((each) => this.#error(each)),
-      element("pre", { class: "json", tabindex: "0", "aria-label": "Answer as JSON" }, painted(parts)),
+      element("pre", { class: "json", tabindex: "0", "aria-label": "Result as JSON" }, painted(parts)),
     ];
   }
 
@@ -89,9 +88,7 @@ class Card {
     const line = element("p", { class: "error" }, code, ` ${message ?? ""} `);
     const [where] = locations ?? [];
     if (where) {
-      const jump = element("button", { type: "button", class: "link" }, `line ${where.line}`);
-      jump.addEventListener("click", () => this.jump(where.line, where.column));
-      line.append(jump);
+      line.append(button(`line ${where.line}`, () => this.jump(where.line, where.column), { class: "link" }));
     }
     return line;
   }

@@ -1,4 +1,4 @@
-// The schema as introspection tells it, and what can be asked of it.
+// The schema, from introspection.
 
 const TYPE = `kind name ${"ofType { kind name ".repeat(7)}${"}".repeat(7)}`;
 const INPUT = `name description type { ${TYPE} } defaultValue isDeprecated deprecationReason`;
@@ -33,20 +33,20 @@ const TYPENAME = {
 const PLACEHOLDERS = { Int: "0", Float: "0", Boolean: "false" };
 
 export class Schema {
-  constructor({ description, types, directives, ...told }) {
+  constructor({ description, types, directives, ...rootTypes }) {
     this.description = description;
     this.types = new Map(types.map((type) => [type.name, type]));
     this.directives = directives;
-    const named = ROOTS.filter((root) => told[`${root}Type`]);
-    this.roots = new Map(named.map((root) => [root, this.types.get(told[`${root}Type`].name)]));
+    const named = ROOTS.filter((root) => rootTypes[`${root}Type`]);
+    this.roots = new Map(named.map((root) => [root, this.types.get(rootTypes[`${root}Type`].name)]));
   }
 
-  // The type a reference comes to below lists and non-null.
+  // The type of a reference, without its list and non-null wrappers.
   named(ref) {
     return this.types.get(bare(ref));
   }
 
-  // The fields that can be selected of a type.
+  // The fields that can be selected from a type.
   fields(type) {
     return [...(type.fields ?? []), TYPENAME];
   }
@@ -55,17 +55,17 @@ export class Schema {
     return this.fields(type).find((each) => each.name === name);
   }
 
-  // Whether two types can have an object in common, so that a fragment on one fits the other.
+  // Whether two types share an object type, so that a fragment on one can be spread in the other.
   overlap(one, other) {
     const objects = (type) => [type.name, ...(type.possibleTypes ?? []).map((each) => each.name)];
     return objects(one).some((name) => objects(other).includes(name));
   }
 
-  // A field as one would write it first: required arguments, and what identifies the object.
+  // A minimal selection of a field: its required arguments and the id of the object.
   skeleton(field, depth = 0) {
     const needed = field.args.filter(required);
-    const given = needed.map((each) => `${each.name}: ${this.placeholder(each.type)}`).join(", ");
-    const call = field.name + (given && `(${given})`);
+    const args = needed.map((each) => `${each.name}: ${this.placeholder(each.type)}`).join(", ");
+    const call = field.name + (args && `(${args})`);
     const type = this.named(field.type);
     if (!composite(type)) return call;
     return depth > 2 ? `${call} { __typename }` : `${call} { ${this.skeleton(this.#first(type), depth + 1)} }`;
@@ -95,7 +95,7 @@ export function written(ref) {
   return ref.kind === "LIST" ? `[${written(ref.ofType)}]` : ref.name;
 }
 
-// The name below lists and non-null.
+// The type name without the list and non-null wrappers.
 export function bare(ref) {
   return ref.ofType ? bare(ref.ofType) : ref.name;
 }

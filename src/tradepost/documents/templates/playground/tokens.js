@@ -1,4 +1,4 @@
-// Text in tokens: a GraphQL document or JSON, for whoever colours it and for whoever understands it.
+// Splits a GraphQL document or JSON into tokens, for colouring and for reading.
 
 export const GRAPHQL = new RegExp(
   [
@@ -28,15 +28,15 @@ export const JSON_TEXT = new RegExp(
   "g",
 );
 
-// Every token, white space among them: `{kind, text, at, end}`.
+// Every token, including white space: `{kind, text, at, end}`.
 export function tokens(text, grammar) {
-  return Array.from(text.matchAll(grammar), ({ 0: found, index, groups }) => {
+  return Array.from(text.matchAll(grammar), ({ 0: part, index, groups }) => {
     const kind = Object.keys(groups).find((name) => groups[name] !== undefined);
-    return { kind, text: found, at: index, end: index + found.length };
+    return { kind, text: part, at: index, end: index + part.length };
   });
 }
 
-// The text as coloured nodes; what lies within one of the complaints is marked.
+// The tokens as coloured nodes; those within a complaint are marked.
 export function painted(parts, complaints = []) {
   const whole = document.createDocumentFragment();
   for (const { kind, text, at, end } of parts) {

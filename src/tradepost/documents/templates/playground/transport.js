@@ -1,8 +1,9 @@
-// How operations reach the service: HTTP for what has one answer, a WebSocket for what is pushed.
+// Sends operations to the service: queries and mutations by HTTP, subscriptions by WebSocket.
 
 const PROTOCOL = "graphql-transport-ws"; // https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 
-// One request: `{status, reason, ms, body}`, the body parsed if it is JSON. Rejects if no answer comes.
+// Sends one request and resolves to `{status, reason, ms, body}`; the body is parsed if it is JSON.
+// Rejects if there is no response.
 export async function ask(address, key, operation, signal) {
   const headers = {
     "content-type": "application/json",
@@ -16,8 +17,8 @@ export async function ask(address, key, operation, signal) {
   return { status: answer.status, reason: answer.statusText, ms: performance.now() - started, body: parsed(text) };
 }
 
-// A subscription. `on` has `begun()`, `next(body)`, `failed(errors)` and `ended(why, well)`, of which the last
-// is called once, whatever happens. Returns how to stop it.
+// Starts a subscription and returns a function that stops it. `on` has `begun()`, `next(body)`,
+// `failed(errors)` and `ended(why, well)`; `ended` is called exactly once.
 export function listen(address, key, operation, on) {
   const url = new URL(address, location.href);
   url.protocol = url.protocol.replace("http", "ws");

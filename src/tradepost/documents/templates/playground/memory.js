@@ -1,10 +1,10 @@
-// What is kept in this browser: the key until the tab is closed, the last documents until they are cleared.
+// What the browser remembers: the API key until the tab is closed, the last documents until they are cleared.
 
 const DRAFT = "tradepost.graphql.draft";
 const HISTORY = "tradepost.graphql.history";
 const KEY = "tradepost.graphql.key";
-const MOST = 30;
-const LONGEST = 20_000; // characters of a document that is remembered
+const MAX_RUNS = 30;
+const MAX_LENGTH = 20_000; // characters; longer documents are not remembered
 
 export const key = {
   read: () => attempted(() => sessionStorage.getItem(KEY)) ?? "",
@@ -17,15 +17,15 @@ export const draft = {
   write: (written) => attempted(() => localStorage.setItem(DRAFT, JSON.stringify(written))),
 };
 
-// The last that ran, the newest first: `{query, variables, operation, at}`.
+// The last operations that ran, newest first: `{query, variables, operation, at}`.
 export const history = {
   read: () => object(HISTORY) ?? [],
   clear: () => attempted(() => localStorage.removeItem(HISTORY)),
   add(run) {
-    if (run.query.length > LONGEST) return;
+    if (run.query.length > MAX_LENGTH) return;
     const same = (each) => ["query", "variables", "operation"].every((member) => each[member] === run[member]);
     const rest = history.read().filter((each) => !same(each));
-    attempted(() => localStorage.setItem(HISTORY, JSON.stringify([run, ...rest].slice(0, MOST))));
+    attempted(() => localStorage.setItem(HISTORY, JSON.stringify([run, ...rest].slice(0, MAX_RUNS))));
   },
 };
 
@@ -33,10 +33,10 @@ function object(name) {
   return attempted(() => JSON.parse(localStorage.getItem(name)));
 }
 
-// A browser may refuse to keep anything, or have no room: then nothing is kept.
-function attempted(does) {
+// A browser may deny storage or have no space left; nothing is remembered then.
+function attempted(action) {
   try {
-    return does();
+    return action();
   } catch {
     return null;
   }
