@@ -1,20 +1,19 @@
 """What `make run` adds to `tradepost serve`: data where there is none, a key that works, what to try next."""
 
 import json
-import os
 import shlex
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tradepost.access.api_keys import Doorkeeper
 from tradepost.access.caller import Caller
-from tradepost.cli import demo, keys
+from tradepost.cli import demo, key_file, keys
+from tradepost.cli.key_file import KEY_FILE
 from tradepost.cli.store import opened
 from tradepost.demo.fill import is_empty
 from tradepost.perform import Performer
@@ -22,7 +21,6 @@ from tradepost.problems import Unauthenticated
 from tradepost.settings import Settings
 
 _COMMAND = ".venv/bin/tradepost"  # where `make run` has put it
-KEY_FILE = Path("var/key")  # in the checkout, as the database is
 
 _SECONDS = 10
 _ACTIVE = "?status=ACTIVE&limit=50"
@@ -43,25 +41,12 @@ async def prepare(found: Settings) -> str:
 
 async def _key(performer: Performer) -> str:
     """The key of the file if it still works; else a new one."""
-    kept = _kept()
-    if kept and await _works(performer, kept):
-        return kept
-    made = await keys.make(performer, {"name": f"for development, in {KEY_FILE}", "scopes": ["admin"]})
-    _keep(made)
-    return made
-
-
-def _kept() -> str:
-    return KEY_FILE.read_text("utf-8").strip() if KEY_FILE.is_file() else ""
-
-
-def _keep(key: str) -> None:
-    """In a file that nobody but its owner can read, not even while it is written."""
-    KEY_FILE.parent.mkdir(parents=True, exist_ok=True)
-    KEY_FILE.unlink(missing_ok=True)
-    made = os.open(KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(made, "w", encoding="utf-8") as file:
-        file.write(f"{key}\n")
+    stored = key_file.read()
+    if stored and await _works(performer, stored):
+        return stored
+    key = await keys.make(performer, {"name": f"for development, in {KEY_FILE}", "scopes": ["admin"]})
+    key_file.write(key)
+    return key
 
 
 async def _works(performer: Performer, key: str) -> bool:
