@@ -1,11 +1,11 @@
 """The operations: what each method of an address takes and answers, for whatever resource lives there."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tradepost.actions.plain import Plain
-from tradepost.domain.record import Mark, camel, members
+from tradepost.domain.record import Mark, members
 from tradepost.problems import (
     Conflict,
     Duplicate,
@@ -27,11 +27,13 @@ from tradepost.problems import (
     VersionRetired,
 )
 from tradepost.rest.openapi import parameters
+from tradepost.rest.openapi.address import Address
 from tradepost.rest.openapi.answers import PATCHING, Answers
 from tradepost.rest.openapi.examples import Examples
 from tradepost.rest.openapi.headers import LIFE, RATE, SHOWN
+from tradepost.rest.openapi.links import links
 from tradepost.rest.openapi.schemas import Json, Schemas
-from tradepost.rest.openapi.words import heading, many, one, pascal, words
+from tradepost.rest.openapi.words import heading, many, one, words
 from tradepost.rest.shape import Shape
 
 SECURITY = "apiKey"
@@ -59,59 +61,6 @@ _SAID = {
     "update": "A JSON Merge Patch (RFC 7396): null sets a default, arrays are replaced. What changes nothing "
     "changes no ETag either.",
 }
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a resource is met: at its own address or below its parent's, as a collection or as an item."""
-
-    shape: Shape
-    under: bool
-    item: bool
-
-    @property
-    def parent_parameter(self) -> str:
-        parent = self.shape.resource.parent
-        return camel(f"{parent.parent.kind}_id") if parent else ""
-
-    @property
-    def path(self) -> str:
-        shape = self.shape
-        above = f"/{shape.parent_segment}/{{{self.parent_parameter}}}" if self.under else ""
-        return f"/{shape.version.name}{above}/{shape.resource.segment}" + ("/{id}" if self.item else "")
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        resource = self.shape.resource
-        return resource.item_methods if self.item else resource.collection_methods
-
-    @property
-    def noun(self) -> str:
-        """`OrderLineItem` below an order, `LineItem` at its own address."""
-        return self._above + pascal(self.shape.resource.one)
-
-    @property
-    def nouns(self) -> str:
-        return self._above + pascal(self.shape.resource.many)
-
-    @property
-    def _above(self) -> str:
-        parent = self.shape.resource.parent
-        return pascal(parent.parent.kind) if self.under and parent else ""
-
-    @property
-    def of(self) -> str:
-        """` of an order`."""
-        parent = self.shape.resource.parent
-        return f" of {one(parent.parent)}" if self.under and parent else ""
-
-
-def addresses(shape: Shape) -> Iterator[Address]:
-    """The addresses of a resource."""
-    for under in (False, True):
-        if (shape.resource.parent and under) or (shape.resource.top and not under):
-            yield Address(shape, under, item=False)
-            yield Address(shape, under, item=True)
 
 
 @dataclass(frozen=True)
@@ -198,7 +147,7 @@ class Operations:
         carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
         made = self.answers.success("The new item.", carried, content)
         new = [address, *(Address(each, under=False, item=False) for each in self._makes(shape)[1:])]
-        made["links"] = {name: link for each in new for name, link in self._links(each)}
+        made["links"] = {name: link for each in new for name, link in links(each, self.shapes)}
         kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
         return {
             **self._operation(
@@ -241,7 +190,7 @@ class Operations:
                 "content": {
                     _MERGE_PATCH: {"schema": schema, "example": example},
                     _JSON: {"schema": schema, "example": example},
-                    _vendor(address): {"schema": schema},
+                    address.vendor_type: {"schema": schema},
                 },
             },
             "responses": {
@@ -304,7 +253,7 @@ class Operations:
         return self.answers.success("The item as it is now.", carried, content)
 
     def _content(self, address: Address, schema: Json, example: Json) -> Json:
-        return {_JSON: {"schema": schema, "example": example}, _vendor(address): {"schema": schema}}
+        return {_JSON: {"schema": schema, "example": example}, address.vendor_type: {"schema": schema}}
 
     def _body(self, address: Address) -> Json:
         schema = self.schemas.body(address.shape, under=address.under)
@@ -329,7 +278,7 @@ class Operations:
             each.record.kind: {"summary": one(each.record), "value": example}
             for each, example in examples.items()
         }
-        return {_JSON: {"schema": schema, "examples": shown}, _vendor(address): {"schema": schema}}
+        return {_JSON: {"schema": schema, "examples": shown}, address.vendor_type: {"schema": schema}}
 
     def _makes(self, shape: Shape) -> list[Shape]:
         """What a POST may make."""
@@ -355,35 +304,6 @@ class Operations:
     def _unique(self, address: Address) -> Kinds:
         marks = {mark for each in members(address.shape.record) for mark in each.marks}
         return [Duplicate] if marks & _UNIQUE else []
-
-    def _links(self, address: Address) -> Iterator[tuple[str, Json]]:
-        """What can be done next with a new item, and below it."""
-        above = address.parent_parameter if address.under else ""
-        given = {above: f"$request.path.{above}"} if above else {}
-        item = replace(address, item=True)
-        for method, name in (("GET", "get"), ("PUT", "replace"), ("PATCH", "update"), ("DELETE", "delete")):
-            if method in item.methods:
-                yield _link(f"{name}{item.noun}", {**given, "id": "$response.body#/id"})
-        for below in self._below(address.shape):
-            for method, name in (("GET", f"list{below.nouns}"), ("POST", f"create{below.noun}")):
-                if method in below.methods:
-                    yield _link(name, {below.parent_parameter: "$response.body#/id"})
-
-    def _below(self, shape: Shape) -> list[Address]:
-        """The collections below an item."""
-        return [
-            Address(each, under=True, item=False)
-            for each in self.shapes
-            if each.resource.parent and each.resource.parent.parent is shape.record
-        ]
-
-
-def _link(operation: str, given: Json) -> tuple[str, Json]:
-    return operation, {"operationId": operation, "parameters": given}
-
-
-def _vendor(address: Address) -> str:
-    return f"application/vnd.tradepost.v{address.shape.version.number}+json"
 
 
 def _rules(address: Address, action: str, name: str) -> str:
