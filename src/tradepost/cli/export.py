@@ -13,7 +13,7 @@ from tradepost.cli.store import opened
 from tradepost.settings import Settings, load
 from tradepost.transfer.csv_table import TableWriter
 from tradepost.transfer.exports import EXPORTS
-from tradepost.transfer.given import Writer
+from tradepost.transfer.file_entity import Writer
 from tradepost.transfer.json_lines import JsonWriter
 from tradepost.transfer.stream import STANDARD, Format, Unreadable, format_of, writing
 

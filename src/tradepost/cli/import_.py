@@ -15,14 +15,14 @@ from tradepost.problems import Problem
 from tradepost.settings import Settings, load
 from tradepost.transfer.addresses import AddressKind
 from tradepost.transfer.csv_table import Table
-from tradepost.transfer.given import Given, Reader
+from tradepost.transfer.file_entity import EntityReader, FileEntity
 from tradepost.transfer.imports import Import
 from tradepost.transfer.json_lines import JsonLines
 from tradepost.transfer.kind import Kind
 from tradepost.transfer.loading import Loading
 from tradepost.transfer.orders import OrderKind
-from tradepost.transfer.plain import products, users
 from tradepost.transfer.rejects import Rejects
+from tradepost.transfer.simple import products, users
 from tradepost.transfer.stream import STANDARD, Format, Source, Unreadable, format_of, reading
 from tradepost.transfer.tally import Tally
 
@@ -95,13 +95,13 @@ async def _import(
     settings: Settings, what: What, form: Format, source: Source, rejects_path: Path, tally: Tally
 ) -> None:
     kind = _kind(what)
-    reader: Reader = Table(source, kind.shape) if form == "csv" else JsonLines(source)
+    reader: EntityReader = Table(source, kind.shape) if form == "csv" else JsonLines(source)
     with Rejects(reader, source, rejects_path) as rejects, shown(what, source.size) as show:
 
-        def reject(given: Given, reason: str) -> None:
-            rejects.keep(given, reason)
+        def reject(entity: FileEntity, reason: str) -> None:
+            rejects.write(entity, reason)
             if rejects.count <= _MAX_REPORTED:
-                print(f"line {given.line}: {reason}", file=sys.stderr)
+                print(f"line {entity.line}: {reason}", file=sys.stderr)
 
         async with opened(settings) as performer:
             loading = Loading(performer, OPERATOR, source_of(settings))

@@ -9,7 +9,7 @@ from tradepost.rest.shape import Shape
 
 
 @dataclass(frozen=True)
-class Address:
+class ResourceAddress:
     """Where a resource is met: at its own address or below its parent's, as a collection or as an item."""
 
     shape: Shape
@@ -58,9 +58,9 @@ class Address:
         return f" of {one(parent.parent)}" if self.under and parent else ""
 
 
-def addresses(shape: Shape) -> Iterator[Address]:
+def addresses(shape: Shape) -> Iterator[ResourceAddress]:
     """The addresses of a resource."""
     for under in (False, True):
         if (shape.resource.parent and under) or (shape.resource.top and not under):
-            yield Address(shape, under, item=False)
-            yield Address(shape, under, item=True)
+            yield ResourceAddress(shape, under, item=False)
+            yield ResourceAddress(shape, under, item=True)

@@ -13,7 +13,7 @@ from tradepost.rest.openapi.documents import TAG, document_paths
 from tradepost.rest.openapi.examples import Examples
 from tradepost.rest.openapi.headers import HEADERS
 from tradepost.rest.openapi.introduction import introduction
-from tradepost.rest.openapi.operations import SECURITY, Operations
+from tradepost.rest.openapi.operations import SECURITY, ResourceOperations
 from tradepost.rest.openapi.parameters import SHARED
 from tradepost.rest.openapi.schemas import Json, Schemas
 from tradepost.rest.openapi.webhooks import PARAMETERS, webhooks
@@ -42,7 +42,7 @@ def document(
     schemas, answers = Schemas(shapes), Answers(base_url)
     example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
     examples = Examples(shapes, base_url, example)
-    operations = Operations(list(shapes.values()), schemas, answers, examples, deprecated)
+    operations = ResourceOperations(list(shapes.values()), schemas, answers, examples, deprecated)
     paths = {
         address.path: operations.at(address) for shape in shapes.values() for address in addresses(shape)
     }

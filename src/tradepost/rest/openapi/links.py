@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tradepost.rest.openapi.address import Address
+from tradepost.rest.openapi.address import ResourceAddress
 from tradepost.rest.openapi.schemas import Json
 from tradepost.rest.shape import Shape
 
 
-def links(collection: Address, shapes: Sequence[Shape]) -> Iterator[tuple[str, Json]]:
+def links(collection: ResourceAddress, shapes: Sequence[Shape]) -> Iterator[tuple[str, Json]]:
     """The links of an item that a POST to the collection creates, by name."""
     parent = collection.parent_parameter if collection.under else ""
     above = {parent: f"$request.path.{parent}"} if parent else {}
@@ -22,10 +22,10 @@ def links(collection: Address, shapes: Sequence[Shape]) -> Iterator[tuple[str, J
                 yield _link(name, {below.parent_parameter: "$response.body#/id"})
 
 
-def _below(shape: Shape, shapes: Sequence[Shape]) -> list[Address]:
+def _below(shape: Shape, shapes: Sequence[Shape]) -> list[ResourceAddress]:
     """The collections below an item."""
     return [
-        Address(each, under=True, item=False)
+        ResourceAddress(each, under=True, item=False)
         for each in shapes
         if each.resource.parent and each.resource.parent.parent is shape.record
     ]

@@ -27,7 +27,7 @@ from tradepost.problems import (
     VersionRetired,
 )
 from tradepost.rest.openapi import parameters
-from tradepost.rest.openapi.address import Address
+from tradepost.rest.openapi.address import ResourceAddress
 from tradepost.rest.openapi.answers import PATCHING, Answers
 from tradepost.rest.openapi.examples import Examples
 from tradepost.rest.openapi.headers import LIFE, RATE, SHOWN
@@ -64,7 +64,7 @@ _SAID = {
 
 
 @dataclass(frozen=True)
-class Operations:
+class ResourceOperations:
     """Makes the operations of an address."""
 
     shapes: Sequence[Shape]
@@ -73,7 +73,7 @@ class Operations:
     examples: Examples
     deprecated: bool
 
-    def at(self, address: Address) -> Json:
+    def at(self, address: ResourceAddress) -> Json:
         """The path item of an address: its parameters, and an operation for each method."""
         record, resource = address.shape.record, address.shape.resource
         found: Json = {"parameters": []}
@@ -82,7 +82,7 @@ class Operations:
         if address.item:
             found["parameters"].append(parameters.path("id", record.kind))
         found["parameters"] += parameters.refer("RequestId", "Traceparent")
-        made: dict[str, Callable[[Address], Json]] = {
+        made: dict[str, Callable[[ResourceAddress], Json]] = {
             "GET": self._get if address.item else self._list,
             "HEAD": self._head,
             "POST": self._post,
@@ -95,7 +95,7 @@ class Operations:
             found[method.lower()] = made[method](address)
         return found
 
-    def _list(self, address: Address) -> Json:
+    def _list(self, address: ResourceAddress) -> Json:
         shape = address.shape
         given = [
             *parameters.refer("Limit", "Cursor", "Offset"),
@@ -116,7 +116,7 @@ class Operations:
             },
         }
 
-    def _get(self, address: Address) -> Json:
+    def _get(self, address: ResourceAddress) -> Json:
         shape = address.shape
         content = self._content(address, self.schemas.selected(shape), self.examples.item(shape))
         carried = [*SHOWN, *LIFE, *RATE]
@@ -130,7 +130,7 @@ class Operations:
             },
         }
 
-    def _head(self, address: Address) -> Json:
+    def _head(self, address: ResourceAddress) -> Json:
         like = self._get(address) if address.item else self._list(address)
         name = like["operationId"].removeprefix("get").removeprefix("list")
         return {
@@ -140,13 +140,13 @@ class Operations:
             "responses": self.answers.without_body(like["responses"]),
         }
 
-    def _post(self, address: Address) -> Json:
+    def _post(self, address: ResourceAddress) -> Json:
         shape = address.shape
         made_of = {each: self.schemas.created(each) for each in self._makes(shape)}
         content = self._one_of(address, made_of, {each: self.examples.created(each) for each in made_of})
         carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
         made = self.answers.success("The new item.", carried, content)
-        new = [address, *(Address(each, under=False, item=False) for each in self._makes(shape)[1:])]
+        new = [address, *(ResourceAddress(each, under=False, item=False) for each in self._makes(shape)[1:])]
         made["links"] = {name: link for each in new for name, link in links(each, self.shapes)}
         kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
         return {
@@ -158,7 +158,7 @@ class Operations:
             "responses": {"201": made, **self._problems(address, kinds, method="POST")},
         }
 
-    def _put(self, address: Address) -> Json:
+    def _put(self, address: ResourceAddress) -> Json:
         kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
         return {
             **self._operation(
@@ -175,7 +175,7 @@ class Operations:
             },
         }
 
-    def _patch(self, address: Address) -> Json:
+    def _patch(self, address: ResourceAddress) -> Json:
         schema = self.schemas.patch(address.shape, under=address.under)
         example = self.examples.patch(address.shape, under=address.under)
         kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
@@ -200,7 +200,7 @@ class Operations:
             },
         }
 
-    def _delete(self, address: Address) -> Json:
+    def _delete(self, address: ResourceAddress) -> Json:
         kinds = [*_LOST_RACE, PreconditionFailed]
         return {
             **self._operation(
@@ -213,7 +213,7 @@ class Operations:
             },
         }
 
-    def _options(self, address: Address) -> Json:
+    def _options(self, address: ResourceAddress) -> Json:
         patch = ["Accept-Patch"] if "PATCH" in address.methods else []
         name = address.noun if address.item else address.nouns
         where = one(address.shape.record) if address.item else f"the {many(address.shape.record)}"
@@ -232,7 +232,7 @@ class Operations:
             },
         }
 
-    def _operation(self, address: Address, name: str, summary: str, action: str = "") -> Json:
+    def _operation(self, address: ResourceAddress, name: str, summary: str, action: str = "") -> Json:
         """What every operation begins with."""
         resource = address.shape.resource
         scope = resource.write_scope if action else resource.read_scope
@@ -246,21 +246,21 @@ class Operations:
             "security": [{SECURITY: [scope]}],
         }
 
-    def _changed(self, address: Address) -> Json:
+    def _changed(self, address: ResourceAddress) -> Json:
         shape = address.shape
         content = self._content(address, self.schemas.item(shape), self.examples.item(shape))
         carried = [*SHOWN, "Content-Location", *LIFE, *RATE]
         return self.answers.success("The item as it is now.", carried, content)
 
-    def _content(self, address: Address, schema: Json, example: Json) -> Json:
+    def _content(self, address: ResourceAddress, schema: Json, example: Json) -> Json:
         return {_JSON: {"schema": schema, "example": example}, address.vendor_type: {"schema": schema}}
 
-    def _body(self, address: Address) -> Json:
+    def _body(self, address: ResourceAddress) -> Json:
         schema = self.schemas.body(address.shape, under=address.under)
         example = self.examples.body(address.shape, under=address.under)
         return {"required": True, "content": self._content(address, schema, example)}
 
-    def _new_body(self, address: Address) -> Json:
+    def _new_body(self, address: ResourceAddress) -> Json:
         """The body of a POST: what makes an item, or one of what is made instead."""
         shape = address.shape
         schemas = {each: self.schemas.body(each, under=address.under) for each in self._makes(shape)}
@@ -269,7 +269,9 @@ class Operations:
         content = self._one_of(address, schemas, examples)
         return {"required": not taken.requires_nothing, "content": content}
 
-    def _one_of(self, address: Address, schemas: dict[Shape, Json], examples: dict[Shape, Json]) -> Json:
+    def _one_of(
+        self, address: ResourceAddress, schemas: dict[Shape, Json], examples: dict[Shape, Json]
+    ) -> Json:
         """The content that is of one of several shapes, or of the only one."""
         if len(schemas) == 1:
             return self._content(address, schemas[address.shape], examples[address.shape])
@@ -286,7 +288,7 @@ class Operations:
         others = [each for each in self.shapes if each.record is instead]
         return [shape, *others]
 
-    def _problems(self, address: Address, kinds: Kinds, method: str = "GET") -> Json:
+    def _problems(self, address: ResourceAddress, kinds: Kinds, method: str = "GET") -> Json:
         """Those of every operation, of this one, and of the resource's own rules."""
         actions = address.shape.resource.actions
         refused = actions.refuses.get(method, ()) if actions else ()
@@ -301,12 +303,12 @@ class Operations:
         }
         return dict(sorted(found.items()))
 
-    def _unique(self, address: Address) -> Kinds:
+    def _unique(self, address: ResourceAddress) -> Kinds:
         marks = {mark for each in members(address.shape.record) for mark in each.marks}
         return [Duplicate] if marks & _UNIQUE else []
 
 
-def _rules(address: Address, action: str, name: str) -> str:
+def _rules(address: ResourceAddress, action: str, name: str) -> str:
     """What the resource's own action says of itself, or what holds for any."""
     actions, record = address.shape.resource.actions, address.shape.record
     own = None if type(actions) is Plain else vars(type(actions)).get(action)
@@ -319,7 +321,7 @@ def _rules(address: Address, action: str, name: str) -> str:
     return next((text for verb, text in _SAID.items() if name.startswith(verb)), "")
 
 
-def _user_keys(address: Address, action: str) -> str:
+def _user_keys(address: ResourceAddress, action: str) -> str:
     """What a key that acts for one user meets here."""
     resource = address.shape.resource
     whole = resource.record.kind == "user" and action == "create"

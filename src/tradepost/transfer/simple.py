@@ -1,4 +1,4 @@
-"""Users and products: plain records that are known by one member, whatever their ids."""
+"""Importing users and products: records without children, identified by one member or by their id."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,21 +13,21 @@ from tradepost.storage.plain import plain
 from tradepost.storage.statement import Statement
 from tradepost.storage.statements import identities
 from tradepost.transfer import lookup
-from tradepost.transfer.given import Shape
-from tradepost.transfer.kind import Entry, Outcome
+from tradepost.transfer.file_entity import RowShape
+from tradepost.transfer.kind import Entry, ImportOutcome
 from tradepost.transfer.row import ProductRow, UserRow, born, normal
 
 _Identity = tuple[str, str]
 
 
-class PlainKind:
-    """A plain record in files. `identity` is the column that says whether one is there already."""
+class SimpleKind:
+    """The import of such a record. `identity` is the column that tells whether one already exists."""
 
     def __init__(
         self, record: type[Record], row: type[Record], identity: str, by_identity: Statement
     ) -> None:
         self.record = record
-        self.shape = Shape(row)
+        self.shape = RowShape(row)
         self.input = Input(row, names_of(row))
         self._statements = plain(record)
         self._columns = self._statements.table.c.keys()
@@ -36,20 +36,20 @@ class PlainKind:
 
     def entry(self, values: Values, now_ms: int) -> Entry:
         if values["deleted_at"] and not values["id"]:
-            raise invalid(("deleted_at",), "can only be told of a row with an id", "needs_id")
+            raise invalid(("deleted_at",), "requires an id", "needs_id")
         values["deleted_at"] = normal(values["deleted_at"])
         if self._identity == "email_key":
             values["email_key"] = values["email"].casefold()
         return Entry(values, born(values, now_ms))
 
-    async def add(self, change: Change, entries: Sequence[Entry]) -> list[Outcome]:
+    async def add(self, change: Change, entries: Sequence[Entry]) -> list[ImportOutcome]:
         known = await self._known(change, entries)
-        outcomes: list[Outcome] = []
+        outcomes: list[ImportOutcome] = []
         rows = []
         for entry in entries:
-            mine = self._identities(entry.values)
-            if known.isdisjoint(mine):
-                known |= mine
+            own = self._identities(entry.values)
+            if known.isdisjoint(own):
+                known |= own
                 rows.append(self._row(change, entry))
                 outcomes.append("added")
             else:
@@ -62,7 +62,7 @@ class PlainKind:
         return outcomes
 
     async def _known(self, change: Change, entries: Sequence[Entry]) -> set[_Identity]:
-        """Of the entries' identities those that are there."""
+        """Those of the entries' identities that exist."""
         wanted = [each for entry in entries for each in self._identities(entry.values)]
         names = [value for column, value in wanted if column != "id"]
         ids = [value for column, value in wanted if column == "id"]
@@ -71,11 +71,11 @@ class PlainKind:
         return {(self._identity, row[0]) for row in named} | {("id", each) for each in taken}
 
     def _identities(self, values: Values) -> set[_Identity]:
-        """What an entry is known by: its id, and unless it is deleted its own name."""
-        found = {("id", values["id"])} if values["id"] else set()
+        """What identifies an entry: its id, and its identity column unless it is deleted."""
+        own = {("id", values["id"])} if values["id"] else set()
         if not values["deleted_at"]:
-            found.add((self._identity, values[self._identity]))
-        return found
+            own.add((self._identity, values[self._identity]))
+        return own
 
     def _row(self, change: Change, entry: Entry) -> dict[str, Any]:
         values, at = entry.values, entry.born
@@ -86,11 +86,11 @@ class PlainKind:
         return row
 
 
-def users() -> PlainKind:
-    """Users, known by their email whatever its case."""
-    return PlainKind(User, UserRow, "email_key", identities.USERS_BY_EMAIL)
+def users() -> SimpleKind:
+    """The import of users, identified by their email in any case."""
+    return SimpleKind(User, UserRow, "email_key", identities.USERS_BY_EMAIL)
 
 
-def products() -> PlainKind:
-    """Products, known by their sku."""
-    return PlainKind(Product, ProductRow, "sku", identities.PRODUCTS_BY_SKU)
+def products() -> SimpleKind:
+    """The import of products, identified by their sku."""
+    return SimpleKind(Product, ProductRow, "sku", identities.PRODUCTS_BY_SKU)

@@ -1,4 +1,4 @@
-"""What orders name: users, products, addresses, and whether they are there themselves; a batch at a time."""
+"""Lookups for a batch of orders: the users, products and addresses they name, and the orders that exist."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from tradepost.transfer.owners import Owners, owners
 
 
 class Priced(NamedTuple):
-    """What lines need to know of a product."""
+    """The columns of a product that lines need."""
 
     id: str
     sku: str
@@ -23,8 +23,8 @@ class Priced(NamedTuple):
     currency: str
 
 
-class Names(NamedTuple):
-    """Of all that a batch of orders names, what is there."""
+class OrderLookups(NamedTuple):
+    """Everything that a batch of orders names and that exists."""
 
     references: set[str]
     orders: set[str]
@@ -34,12 +34,12 @@ class Names(NamedTuple):
     addresses: dict[str, Address]
 
     def product(self, line: Any) -> Priced | None:
-        """The product of a line: the one with its productId, else the one with its sku."""
+        """The product of a line, by its productId or otherwise by its sku."""
         return self.by_sku.get(line.sku) if line.product_id is None else self.by_id.get(line.product_id)
 
 
-async def names(change: Change, orders: Sequence[Values]) -> Names:
-    """Looks up what orders name."""
+async def look_up(change: Change, orders: Sequence[Values]) -> OrderLookups:
+    """Looks up everything that orders name."""
     lines = [line for order in orders for line in order["line_items"]]
     skus = {line.sku for line in lines if line.product_id is None}
     product_ids = {line.product_id for line in lines}
@@ -47,7 +47,7 @@ async def names(change: Change, orders: Sequence[Values]) -> Names:
     known = await lookup.rows(change, references.KNOWN, "references", wanted, kind=Order.kind)
     by_sku = await lookup.rows(change, identities.PRICED_BY_SKU, "names", skus)
     by_id = await lookup.rows(change, identities.PRICED_BY_ID, "ids", product_ids)
-    return Names(
+    return OrderLookups(
         references={row[0] for row in known},
         orders=await lookup.ids(change, Order, [order["id"] for order in orders]),
         users=await owners(change, orders),
@@ -58,9 +58,8 @@ async def names(change: Change, orders: Sequence[Values]) -> Names:
 
 
 async def _addresses(change: Change, orders: Sequence[Values]) -> dict[str, Address]:
-    """The addresses of those orders that do not tell theirs."""
+    """The addresses of orders that only have an address id."""
     wanted = [order["shipping_address_id"] for order in orders if order["shipping_address"] is None]
-    found = [
-        plain(Address).load(row) for row in await lookup.rows(change, identities.ADDRESSES, "ids", wanted)
-    ]
-    return {each.id: each for each in found if isinstance(each, Address)}
+    rows = await lookup.rows(change, identities.ADDRESSES, "ids", wanted)
+    addresses = [plain(Address).load(row) for row in rows]
+    return {each.id: each for each in addresses if isinstance(each, Address)}
