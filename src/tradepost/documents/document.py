@@ -1,4 +1,4 @@
-"""A document: what there is at one address, how it is answered, and how it is kept."""
+"""A document: the content at one address, its HTTP methods, and its cache."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ JSON = b"application/json"
 SCHEMA = b"application/schema+json"
 TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 HTML = b"text/html; charset=utf-8"
-# Stands for the service's address in what is kept: no letter of it is changed by any escaping.
+# Stands for the URL of the service in cached documents. No escaping changes any of its characters.
 HERE = "https://here.invalid"
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -25,7 +25,7 @@ _METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class Content(NamedTuple):
-    """What there is, as it is sent."""
+    """The content of a document, as it is sent."""
 
     type: bytes
     body: bytes
@@ -37,33 +37,36 @@ Source = Callable[[Request], Awaitable[Content]]
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A document put together once, with `HERE` for the address of the service."""
+class CachedDocument:
+    """A document rendered once, with `HERE` for the URL of the service."""
 
     type: bytes
     text: str
 
     def at(self, base_url: str, headers: Headers = ()) -> Content:
-        """The document as the service at `base_url` shows it."""
+        """The content, with `base_url` for the URL of the service."""
         if self.type == HTML:
-            there, own = escape(base_url), pages.headers()
+            escaped, own = escape(base_url), pages.headers()
         else:
-            there, own = encode(base_url).decode()[1:-1], ()
-        return Content(self.type, self.text.replace(HERE, there).encode(), headers + own)
+            escaped, own = encode(base_url).decode()[1:-1], ()
+        return Content(self.type, self.text.replace(HERE, escaped).encode(), headers + own)
 
 
-def kept_json(shown: Any, media_type: bytes = JSON) -> Kept:
-    """JSON, to be kept."""
-    return Kept(media_type, encode(shown).decode())
+def cached_json(value: Any, media_type: bytes = JSON) -> CachedDocument:
+    """A JSON document."""
+    return CachedDocument(media_type, encode(value).decode())
 
 
-def kept_page(template: str, **shown: Any) -> Kept:
-    """HTML, to be kept."""
-    return Kept(HTML, pages.render(template, here=HERE, **shown))
+def cached_page(template: str, **values: Any) -> CachedDocument:
+    """An HTML document, rendered from a template."""
+    return CachedDocument(HTML, pages.render(template, here=HERE, **values))
 
 
 def page(route: str, content: Source, check: Callable[[Request], None] | None = None) -> Page:
-    """A document with its methods, its ETag and its 304; `check` raises where it is not to be had."""
+    """Answers GET, HEAD and OPTIONS of a document, with its ETag and 304.
+
+    `check` may raise a problem instead. Other methods raise `MethodNotAllowed`.
+    """
 
     async def answer(request: Request) -> Answer:
         request.route = route
@@ -73,14 +76,14 @@ def page(route: str, content: Source, check: Callable[[Request], None] | None = 
         if request.method == "OPTIONS":
             return Answer(204, [(b"allow", allowed.encode())], b"")
         if request.method not in _METHODS:
-            message = f"{request.method} is not allowed here; {allowed} are"
+            message = f"{request.method} is not allowed here; use {allowed}"
             raise MethodNotAllowed(message, allow=allowed)
-        return _shown(request, await content(request))
+        return _response(request, await content(request))
 
     return answer
 
 
-def _shown(request: Request, content: Content) -> Answer:
+def _response(request: Request, content: Content) -> Answer:
     tag = hash_tag(content.body)
     headers = [(b"etag", tag), (b"cache-control", b"no-cache"), *content.headers]
     if conditional.not_modified(request.headers, tag):

@@ -1,4 +1,4 @@
-"""The catalogue of event types: each with what it announces and the JSON Schema of its data."""
+"""The catalogue of event types, each with its description and the JSON Schema of its data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Json = dict[str, Any]
 
 
 def catalogue(types: Mapping[str, EventType], prefix: str, base_url: str) -> list[Json]:
-    """Every type that is emitted, by its full name; versions that run in parallel stand side by side."""
+    """All emitted types by their full names; each version of a type is an entry."""
     return [
         _entry(f"{prefix}.{name}", version, each.description, base_url)
         for each in types.values()

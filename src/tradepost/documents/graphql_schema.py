@@ -1,4 +1,4 @@
-"""`/graphql/schema`: the schema as it is written; where introspection needs its scope, so does this."""
+"""`/graphql/schema`: the text of the GraphQL schema. It needs the same scope as introspection."""
 
 from tradepost.documents.document import Content, Page
 from tradepost.documents.document import page as document
@@ -11,7 +11,7 @@ _SCOPE = "introspection"
 
 
 def schema_document(text: str, door: Door | None) -> Page:
-    """The schema for everyone, or with a door for keys that may introspect."""
+    """The schema for everyone, or only for keys with the scope introspection if there is a door."""
     body = text.encode()
 
     async def content(request: Request) -> Content:

@@ -1,4 +1,4 @@
-"""Pages: HTML from templates, with one inline style; nothing from elsewhere, and scripts only at /graphql."""
+"""HTML pages from templates: one inline style, scripts only at /graphql, and no external resources."""
 
 import base64
 import hashlib
@@ -18,16 +18,16 @@ _NOTHING = (
 )
 
 
-def render(template: str, **shown: Any) -> str:
-    """A page. Values are escaped; prose may hold `code` and paragraphs."""
-    page: str = _environment().get_template(template).render(style=_style(), **shown)
+def render(template: str, **values: Any) -> str:
+    """Renders a page. Values are escaped; prose may contain `code` and paragraphs."""
+    page: str = _environment().get_template(template).render(style=_style(), **values)
     return page
 
 
 def headers(*more: str, styles: str = "") -> tuple[tuple[bytes, bytes], ...]:
-    """What keeps a page to itself: its own style applies, and it cannot load, send or be framed.
+    """The header fields that confine a page: it has its own style, and cannot load, send or be framed.
 
-    A page that needs `more` names the directives, and where `styles` come from beside its own.
+    A page that needs `more` passes the directives, and further sources of `styles`.
     """
     policy = "; ".join([*_NOTHING, f"style-src 'sha256-{_digest()}' {styles}".strip(), *more])
     return (
@@ -49,20 +49,20 @@ def _style() -> str:
 
 @cache
 def _environment() -> Any:
-    # Loaded when the first page is asked for: the service starts without it.
+    # Loaded with the first page, so that the service starts faster.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "line": prose.line,
         "paragraphs": prose.paragraphs,
         "pretty": prose.pretty,
         "alternatives": prose.alternatives,
     }
-    return made
+    return environment

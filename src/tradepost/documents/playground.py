@@ -1,7 +1,7 @@
-"""The page at /graphql: queries and subscriptions written and run in a browser, the schema beside them.
+"""The page at /graphql: write and run operations in a browser, with the schema next to them.
 
-All of it is ours and comes from this service, so it works offline. It is plain JavaScript modules: there is
-nothing to build. Outside production only.
+It consists of plain JavaScript modules from this service, so it needs no build and works offline. It exists
+only outside production (docs/decisions/0028).
 """
 
 import re
@@ -18,20 +18,20 @@ PATH = "/graphql"
 
 _FILES = Path(__file__).with_name("templates") / "playground"
 _TYPES = {".js": b"text/javascript; charset=utf-8", ".css": b"text/css; charset=utf-8"}
-# What a policy can name: a host that a browser sends is never anything else.
+# The hosts that a policy can name; browsers send no others.
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 _ASSET: Headers = ((b"x-content-type-options", b"nosniff"),)
 _VARIABLES = '{\n  "orderId": ""\n}\n'
 
 
 def assets() -> dict[str, Page]:
-    """The page's scripts and its style by their addresses."""
-    found = {f"{PATH}/{file.name}": file for file in sorted(_FILES.iterdir()) if file.suffix in _TYPES}
-    return {address: document(address, _file(path)) for address, path in found.items()}
+    """The scripts and the style of the page by their addresses."""
+    files = {f"{PATH}/{file.name}": file for file in sorted(_FILES.iterdir()) if file.suffix in _TYPES}
+    return {address: document(address, _file(path)) for address, path in files.items()}
 
 
 async def page(request: Request) -> Answer:
-    """The page itself, for a browser's GET /graphql."""
+    """The page itself, in answer to a browser's GET /graphql."""
     return await _page(request)
 
 
@@ -44,13 +44,13 @@ _page = document(PATH, _content)
 
 @cache
 def _html() -> bytes:
-    # Its links are relative: it works under whatever address it is reached at.
+    # Relative links make the page work at any address.
     example = (_FILES / "example.graphql").read_text("utf-8")
     return pages.render("playground.html", here=".", example=example, variables=_VARIABLES).encode()
 
 
 def _headers(request: Request) -> Headers:
-    """The page runs its own scripts and talks to its own service; text never becomes markup."""
+    """The page may run its own scripts and connect to its own service; text never becomes markup."""
     return pages.headers(
         "script-src 'self'",
         f"connect-src 'self' {_sockets(request)}".strip(),
@@ -60,16 +60,16 @@ def _headers(request: Request) -> Headers:
 
 
 def _sockets(request: Request) -> str:
-    """The service's WebSockets, which not every browser counts as 'self'."""
+    """The WebSockets of the service, which some browsers do not count as 'self'."""
     host = request.headers.get(b"host", b"").decode("latin-1")
     return f"ws://{host} wss://{host}" if _HOST.fullmatch(host) else ""
 
 
 def _file(path: Path) -> Source:
-    shown = Content(_TYPES[path.suffix], path.read_bytes(), _ASSET)
+    asset = Content(_TYPES[path.suffix], path.read_bytes(), _ASSET)
 
     async def content(request: Request) -> Content:
         del request
-        return shown
+        return asset
 
     return content

@@ -1,4 +1,4 @@
-"""The kinds of problems, explained: what each means, whether to try again, and what it looks like."""
+"""The kinds of problems, explained: meaning, advice and an example of each."""
 
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -10,63 +10,61 @@ from tradepost.rest.openapi import examples
 
 _ADVICE: dict[type[Problem], str] = {
     Problem: "Read `detail`, and correct the request before you send it again.",
-    problems.Malformed: "Correct what `detail` names. The request as it was will never be taken.",
+    problems.Malformed: "Correct the part that `detail` names. The same request will never succeed.",
     problems.Unauthenticated: (
-        "Check that the key is whole, has not expired and was not revoked. `tradepost keys list` shows the "
-        "keys there are, `tradepost keys create` makes one."
+        "Check that the key is complete, has not expired and was not revoked. `tradepost keys list` lists "
+        "the keys, and `tradepost keys create` creates one."
     ),
-    problems.Forbidden: "Use a key that has the scope. A key cannot give another more than it has itself.",
-    problems.NotFound: (
-        "Check the path and the id. A key that acts for a user does not see what is not that user's."
-    ),
+    problems.Forbidden: "Use a key that has the scope. A key cannot create another with more scopes.",
+    problems.NotFound: ("Check the path and the id. A key that acts for a user only sees that user's items."),
     problems.MethodNotAllowed: "Use one of the methods in `Allow`.",
     problems.NotAcceptable: "Add `application/json` to `Accept`, or `*/*`.",
-    problems.Conflict: "Read the item again, and repeat the change if it still makes sense.",
+    problems.Conflict: "Read the item again, and repeat the change if it still applies.",
     problems.Duplicate: (
-        "Find the item that has the value: lists filter by it. Change that one, or use another value."
+        "Find the item that has the value, by filtering the list. Change that item, or use another value."
     ),
     problems.KeyInUse: "Wait a second and send the same request with the same key again.",
-    problems.Final: "Leave it. What was fulfilled is kept for the books.",
+    problems.Final: "Do not repeat the request. Fulfilled orders are kept as records.",
     problems.VersionRetired: (
-        "Move to a version that `/versions` lists as active; its documentation is at `/docs`."
+        "Switch to a version that `/versions` lists as active. Its documentation is at `/docs`."
     ),
     problems.PreconditionFailed: (
-        "Read the item again, apply your change to what it is now, and send it with the `ETag` of that. "
-        "`If-Match: *` overwrites whatever is there."
+        "Read the item again, apply your change to its present state, and send it with the new `ETag`. "
+        "`If-Match: *` overwrites any state."
     ),
-    problems.TooLarge: "Send less at once.",
-    problems.UnsupportedMediaType: "Set `Content-Type`, and check that the body is what it says.",
+    problems.TooLarge: "Send a smaller body.",
+    problems.UnsupportedMediaType: "Set `Content-Type`, and check that it matches the body.",
     problems.Invalid: (
-        "Correct every member that `errors` names: `field` and `pointer` say where, `code` what, for "
-        "programs, and `message` what, for people. Nothing was changed."
+        "Correct every member in `errors`: `field` and `pointer` locate it, `code` is the reason for "
+        "programs, and `message` the reason for people. Nothing was changed."
     ),
     problems.IdempotencyKeyReused: (
-        "Make a new key for each new request, and keep the key with the request where it may have to be "
-        "repeated."
+        "Create a new key for each new request, and store it with the request for as long as you may have to "
+        "repeat it."
     ),
     problems.RateLimited: (
-        "Wait the seconds that `Retry-After` says; `RateLimit` tells beforehand what is left. Requests "
-        "answered 304 cost nothing."
+        "Wait for the seconds in `Retry-After`. `RateLimit` shows in advance how many requests are left. "
+        "Requests answered 304 do not count."
     ),
     problems.Internal: (
-        "Send it again a little later; with an `Idempotency-Key` that is always safe. If it stays, tell "
-        "whoever runs the service the `requestId`."
+        "Send the request again later; with an `Idempotency-Key` that is always safe. If the problem "
+        "persists, report the `requestId` to the operator of the service."
     ),
     problems.Unavailable: (
-        "Send it again after `Retry-After`, and ever later if it stays. With an `Idempotency-Key` that is "
-        "always safe."
+        "Send the request again after `Retry-After`, with growing delays if the problem persists. With an "
+        "`Idempotency-Key` that is always safe."
     ),
 }
 _HEAD = """\
 # Problems
 
-What can go wrong, as `type` in `application/problem+json` names it: the address of the service, `/problems/`,
+Everything that can go wrong. The `type` in `application/problem+json` is the URL of the service, `/problems/`
 and the kind.
 """
 
 
-class Explained(NamedTuple):
-    """A kind of problem for whoever met it."""
+class ExplainedProblem(NamedTuple):
+    """A kind of problem, explained to people who met it."""
 
     type: str
     kind: str
@@ -78,13 +76,13 @@ class Explained(NamedTuple):
     example: dict[str, Any]
 
 
-def explained(base_url: str) -> list[Explained]:
-    """Every kind, in the order of `problems.py`."""
+def explained(base_url: str) -> list[ExplainedProblem]:
+    """All kinds, in the order of `problems.py`."""
     return [_explained(kind, base_url) for kind in problems.kinds()]
 
 
-def _explained(kind: type[Problem], base_url: str) -> Explained:
-    return Explained(
+def _explained(kind: type[Problem], base_url: str) -> ExplainedProblem:
+    return ExplainedProblem(
         type=f"{base_url}/problems/{kind.kind}",
         kind=kind.kind,
         title=kind.title,
@@ -97,12 +95,12 @@ def _explained(kind: type[Problem], base_url: str) -> Explained:
 
 
 def markdown(base_url: str) -> str:
-    """The kinds as a page of Markdown: the committed contract."""
-    found = explained(base_url)
-    rows = [f"| [`{each.kind}`](#{each.kind}) | {each.status} | {each.title} |" for each in found]
+    """All kinds as a page of Markdown, which is a committed contract."""
+    kinds = explained(base_url)
+    rows = [f"| [`{each.kind}`](#{each.kind}) | {each.status} | {each.title} |" for each in kinds]
     table = "\n".join(["| Kind | Status | Title |", "|---|---|---|", *rows])
     parts = [
         f"## {each.kind}\n\n{each.status} · {each.title}\n\n{each.description}\n\n{each.advice}\n"
-        for each in found
+        for each in kinds
     ]
     return f"{_HEAD}\n{table}\n\n" + "\n".join(parts)

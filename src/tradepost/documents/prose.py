@@ -1,6 +1,6 @@
-"""Prose: the little CommonMark that docstrings and descriptions are written in, as HTML.
+"""Prose: the subset of CommonMark in docstrings and descriptions, as HTML.
 
-Paragraphs, `code`, and headings, which divide a text into sections. Everything else is text, and escaped.
+These are paragraphs, `code`, and headings, which divide a text into sections. Anything else is escaped.
 """
 
 import json
@@ -19,7 +19,7 @@ _NOT_IN_ANCHORS = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading and the text below it."""
 
     anchor: str
     heading: str
@@ -28,7 +28,7 @@ class Section:
 
 def line(text: str) -> Markup:
     """One line of prose."""
-    return Markup(_CODE.sub(lambda found: f"<code>{found[1]}</code>", str(escape(text))))  # noqa: S704 (escaped)
+    return Markup(_CODE.sub(lambda match: f"<code>{match[1]}</code>", str(escape(text))))  # noqa: S704 (escaped)
 
 
 def paragraphs(text: str) -> Markup:
@@ -38,19 +38,19 @@ def paragraphs(text: str) -> Markup:
 
 
 def sections(text: str) -> tuple[str, list[Section]]:
-    """What stands before the first heading, and the sections."""
-    before, *rest = _HEADING.split(text)
+    """The text before the first heading, and the sections."""
+    lead, *rest = _HEADING.split(text)
     pairs = zip(rest[::2], rest[1::2], strict=True)
-    return before.strip(), [Section(anchor(heading), heading, body.strip()) for heading, body in pairs]
+    return lead.strip(), [Section(anchor(heading), heading, body.strip()) for heading, body in pairs]
 
 
-def pretty(shown: Any) -> str:
-    """JSON to be read."""
-    return json.dumps(shown, indent=2, ensure_ascii=False)
+def pretty(value: Any) -> str:
+    """Indented JSON."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def alternatives(text: str) -> Markup:
-    """What may stand somewhere: each alternative stays whole."""
+    """The alternatives of a type; a line never breaks within one."""
     parts = [Markup('<span class="one">{}</span>').format(part) for part in text.split(ALTERNATIVE)]
     return Markup(" | ").join(parts)
 

@@ -1,4 +1,4 @@
-"""The reference: an OpenAPI document laid out for reading, with everything it refers to put in its place."""
+"""The reference: an OpenAPI document prepared for its HTML page, with all references resolved."""
 
 import json
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ _BOUNDS = {
 
 
 @dataclass
-class Line:
-    """A member or a parameter: its name, and what may stand there."""
+class ReferenceLine:
+    """A member or a parameter: its name, type and bounds."""
 
     name: str
     type: str
@@ -38,8 +38,8 @@ class Line:
 
 
 @dataclass
-class Outcome:
-    """One status of an operation."""
+class ReferenceResponse:
+    """The response of an operation with one status."""
 
     status: str
     phrase: str
@@ -51,7 +51,7 @@ class Outcome:
 
 
 @dataclass
-class Operation:
+class ReferenceOperation:
     """One method of one path."""
 
     id: str
@@ -59,87 +59,87 @@ class Operation:
     path: str
     summary: str
     description: str
-    parameters: dict[str, list[Line]]
+    parameters: dict[str, list[ReferenceLine]]
     body_types: list[str]
-    body: list[Line]
+    body: list[ReferenceLine]
     body_examples: list[str]
-    outcomes: list[Outcome]
-    always: list[str]  # header fields of every answer
-    usually: list[str]  # of every answer but that of a retired version
-    lives: bool  # whether it belongs to a version, and says so when that is deprecated
+    outcomes: list[ReferenceResponse]
+    always: list[str]  # header fields of every response
+    usually: list[str]  # of every response except that of a retired version
+    versioned: bool  # whether responses have the header fields of a deprecated version
     also: list[tuple[str, str]] = field(default_factory=list)  # HEAD and OPTIONS, by operation id
 
 
 @dataclass
-class Part:
-    """The operations under one tag."""
+class ReferencePart:
+    """The operations of one tag."""
 
     anchor: str
     name: str
     description: str
-    operations: list[Operation]
+    operations: list[ReferenceOperation]
 
 
 @dataclass
-class Described:
-    """A schema that answers refer to."""
+class ReferenceSchema:
+    """A schema that responses refer to."""
 
     name: str
     description: str
-    lines: list[Line]
+    lines: list[ReferenceLine]
 
 
 class Reference:
-    """The parts of a document."""
+    """The parts of an OpenAPI document."""
 
     def __init__(self, document: Json) -> None:
         self._document = document
         self._components = document["components"]
 
-    def parts(self) -> list[Part]:
-        """The operations, by their tags."""
-        found = {
-            tag["name"]: Part(anchor(tag["name"]), tag["name"], tag["description"], [])
+    def parts(self) -> list[ReferencePart]:
+        """The operations by their tags."""
+        parts = {
+            tag["name"]: ReferencePart(anchor(tag["name"]), tag["name"], tag["description"], [])
             for tag in self._document["tags"]
         }
         for path, item in self._document["paths"].items():
             for method in _SHOWN:
                 if method in item:
-                    found[item[method]["tags"][0]].operations.append(self._operation(path, method, item))
-        return [part for part in found.values() if part.operations]
+                    parts[item[method]["tags"][0]].operations.append(self._operation(path, method, item))
+        return [part for part in parts.values() if part.operations]
 
-    def schemas(self) -> list[Described]:
-        """What answers show, by name; bodies are shown with their operations."""
+    def schemas(self) -> list[ReferenceSchema]:
+        """The schemas of responses; those of bodies are shown with their operations."""
         return [
-            Described(name, schema.get("description", ""), list(self._lines(schema)))
+            ReferenceSchema(name, schema.get("description", ""), list(self._lines(schema)))
             for name, schema in self._components["schemas"].items()
             if not name.endswith(("Patch", "Fields", "Page")) and "Input" not in name
         ]
 
-    def header_fields(self) -> list[Line]:
-        """The header fields of answers."""
+    def header_fields(self) -> list[ReferenceLine]:
+        """The header fields of responses."""
         return [
-            Line(name, "", "", False, each["description"])
+            ReferenceLine(name, "", "", False, each["description"])
             for name, each in self._components["headers"].items()
         ]
 
-    def _operation(self, path: str, method: str, item: Json) -> Operation:
-        found = item[method]
-        content = found.get("requestBody", {}).get("content", {})
+    def _operation(self, path: str, method: str, item: Json) -> ReferenceOperation:
+        operation = item[method]
+        content = operation.get("requestBody", {}).get("content", {})
         media: Json = next(iter(content.values()), {})
-        outcomes = [self._outcome(status, answer) for status, answer in found["responses"].items()]
-        parameters = self._parameters([*item["parameters"], *found.get("parameters", [])])
+        outcomes = [self._outcome(status, answer) for status, answer in operation["responses"].items()]
+        parameters = self._parameters([*item["parameters"], *operation.get("parameters", [])])
         always, usually = _common(outcomes)
         links = any(each.name == "cursor" for each in parameters.get("query", ()))
         for each in outcomes:
             shown = [name for name in each.fields if name not in (*always, *usually, *LIFE)]
             each.fields = [*shown, "Link"] if links and not each.kinds else shown
-        return Operation(
-            id=found["operationId"],
+        return ReferenceOperation(
+            id=operation["operationId"],
             method=method.upper(),
             path=path,
-            summary=found["summary"],
-            description=found.get("description", ""),
+            summary=operation["summary"],
+            description=operation.get("description", ""),
             parameters=parameters,
             body_types=list(content),
             body=[each for each in self._lines(media.get("schema", {})) if not each.read_only],
@@ -147,16 +147,16 @@ class Reference:
             outcomes=outcomes,
             always=always,
             usually=usually,
-            lives="Deprecated" in found["responses"][outcomes[0].status]["headers"],
+            versioned="Deprecated" in operation["responses"][outcomes[0].status]["headers"],
             also=_also(item, method),
         )
 
-    def _parameters(self, given: list[Json]) -> dict[str, list[Line]]:
-        found: dict[str, list[Line]] = {"path": [], "query": [], "header": []}
-        for each in map(self._resolved, given):
+    def _parameters(self, parameters: list[Json]) -> dict[str, list[ReferenceLine]]:
+        by_place: dict[str, list[ReferenceLine]] = {"path": [], "query": [], "header": []}
+        for each in map(self._resolved, parameters):
             schema = each["schema"]
-            found[each["in"]].append(
-                Line(
+            by_place[each["in"]].append(
+                ReferenceLine(
                     each["name"],
                     self._type(schema),
                     _bounds(schema),
@@ -164,29 +164,29 @@ class Reference:
                     each["description"],
                 )
             )
-        return {place: lines for place, lines in found.items() if lines}
+        return {place: lines for place, lines in by_place.items() if lines}
 
-    def _outcome(self, status: str, answer: Json) -> Outcome:
-        found = self._resolved(answer)
-        media: Json = next(iter(found.get("content", {}).values()), {})
+    def _outcome(self, status: str, answer: Json) -> ReferenceResponse:
+        response = self._resolved(answer)
+        media: Json = next(iter(response.get("content", {}).values()), {})
         schema = media.get("schema", {})
         urls = schema.get("properties", {}).get("type", {}).get("enum", [])
-        return Outcome(
+        return ReferenceResponse(
             status=status,
             phrase=HTTPStatus(int(status)).phrase,
-            description=found["description"],
-            fields=list(found["headers"]),
+            description=response["description"],
+            fields=list(response["headers"]),
             kinds=[url.rpartition("/")[2] for url in urls],
             schema="" if urls else _name(schema).removesuffix("Page"),
             examples=_pretty(media),
         )
 
-    def _lines(self, schema: Json, prefix: str = "") -> Iterator[Line]:
-        """A line for each member, and for those of objects that bodies nest."""
+    def _lines(self, schema: Json, prefix: str = "") -> Iterator[ReferenceLine]:
+        """A line for each member, including the members of nested objects in bodies."""
         members, required = self._members(schema)
         for name, each in members.items():
             read_only = each.get("readOnly", False)
-            yield Line(
+            yield ReferenceLine(
                 name=prefix + name,
                 type=self._type(each),
                 bounds=_bounds(each),
@@ -202,7 +202,7 @@ class Reference:
                     yield line
 
     def _members(self, schema: Json) -> tuple[Json, set[str]]:
-        """The members of an object, of alternatives those of all; and which there have to be in any case."""
+        """The members of an object, or of all its alternatives, and the names that all of them require."""
         whole = self._resolved(schema)
         alternatives = [self._resolved(each) for each in whole.get("oneOf", [whole])]
         members: Json = {}
@@ -212,12 +212,12 @@ class Reference:
                     members[name] = each
         return members, set.intersection(*(set(one.get("required", [])) for one in alternatives))
 
-    def _resolved(self, given: Json) -> Json:
-        if "$ref" not in given:
-            return given
-        section, name = given["$ref"].split("/")[-2:]
-        found: Json = self._components[section][name]
-        return found
+    def _resolved(self, value: Json) -> Json:
+        if "$ref" not in value:
+            return value
+        section, name = value["$ref"].split("/")[-2:]
+        component: Json = self._components[section][name]
+        return component
 
     def _type(self, schema: Json) -> str:
         if "$ref" in schema:
@@ -238,8 +238,8 @@ class Reference:
 _FORMATS = {"date-time", "uuid", "uri", "idn-email"}
 
 
-def _common(outcomes: list[Outcome]) -> tuple[list[str], list[str]]:
-    """The header fields of every answer, and those of every answer but 410; a version's life aside."""
+def _common(outcomes: list[ReferenceResponse]) -> tuple[list[str], list[str]]:
+    """The header fields of every response, and those of all but 410; without those of a version's life."""
     fields = [name for name in outcomes[0].fields if name not in LIFE]
     always = [name for name in fields if all(name in each.fields for each in outcomes)]
     served = [each for each in outcomes if each.status != _RETIRED]
@@ -247,30 +247,30 @@ def _common(outcomes: list[Outcome]) -> tuple[list[str], list[str]]:
 
 
 def _also(item: Json, method: str) -> list[tuple[str, str]]:
-    """What is told with the first operation of a path: its HEAD and OPTIONS."""
+    """HEAD and OPTIONS of a path, which are shown with its first operation."""
     if method != next(each for each in _SHOWN if each in item):
         return []
     return [(name.upper(), item[name]["operationId"]) for name in ("head", "options") if name in item]
 
 
 def _name(schema: Json) -> str:
-    """The name of the schema that is referred to, of several the first."""
+    """The name of the schema that is referred to, or of the first of several."""
     first = schema.get("anyOf", [schema])[0]
     return str(first.get("$ref", "")).rpartition("/")[2]
 
 
 def _link(schema: Json) -> str:
-    """The schema to read on in; those of bodies are told where they are used."""
+    """The schema to link to; those of bodies are shown where they are used."""
     name = _name(schema) or _name(schema.get("items", {}))
     return "" if "Input" in name else name
 
 
 def _bounds(schema: Json) -> str:
-    said = [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
+    bounds = [text.format(schema[key]) for key, text in _BOUNDS.items() if key in schema]
     if schema.get("default") is not None:
         default = schema["default"]
-        said.append(f"default {default if isinstance(default, str) else json.dumps(default)}")
-    return ", ".join(said)
+        bounds.append(f"default {default if isinstance(default, str) else json.dumps(default)}")
+    return ", ".join(bounds)
 
 
 def _pretty(media: Json) -> list[str]:

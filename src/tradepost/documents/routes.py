@@ -1,6 +1,6 @@
-"""The documents: small, public, each at one address.
+"""The routes of the documents, which are small and public.
 
-What a document says is put together once and kept; only the address of the service in it is the request's.
+A document is rendered once and cached; only the URL of the service in it depends on the request.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from tradepost.documents.document import (
     JSON,
     SCHEMA,
     TEXT,
+    CachedDocument,
     Content,
     Headers,
-    Kept,
     Page,
     Source,
-    kept_json,
-    kept_page,
+    cached_json,
+    cached_page,
     page,
     prefers_json,
 )
@@ -37,6 +37,7 @@ from tradepost.storage.database import Database
 from tradepost.versions.changes import Version
 
 _VARY = ((b"vary", b"Accept"),)
+Render = Callable[[], CachedDocument]
 
 
 class DocumentRoutes:
@@ -48,15 +49,15 @@ class DocumentRoutes:
         self._database = database
         self._metrics = metrics
         self._catalogue = event_types.catalogue(rest.performer.emitter.types, prefix, HERE)
-        self._kept: dict[tuple[str, ...], Kept] = {}
+        self._cached: dict[tuple[str, ...], CachedDocument] = {}
 
     def pages(self) -> dict[str, Page]:
-        """Every document by its address."""
+        """All documents by their paths."""
         return {
             "/": page("/", self._either("home", self._home, self._places)),
             "/livez": page("/livez", self._live),
             "/readyz": page("/readyz", self._ready),
-            "/metrics": page("/metrics", self._figures),
+            "/metrics": page("/metrics", self._exposition),
             "/versions": page("/versions", self._versions),
             "/docs": page("/docs", self._newest_docs),
             "/event-types": page("/event-types", self._event_types),
@@ -75,7 +76,7 @@ class DocumentRoutes:
         await self._database.schema_version()
         return Content(JSON, b'{"status":"ready"}')
 
-    async def _figures(self, request: Request) -> Content:
+    async def _exposition(self, request: Request) -> Content:
         del request
         return Content(TEXT, self._metrics.exposition())
 
@@ -88,7 +89,7 @@ class DocumentRoutes:
 
     async def _event_types(self, request: Request) -> Content:
         items = {"items": self._catalogue, "next": None}
-        return await self._shown(request, ("event-types",), lambda: kept_json(items))
+        return await self._shown(request, ("event-types",), lambda: cached_json(items))
 
     def _of_versions(self) -> Iterator[tuple[str, Page]]:
         for version in self._lifecycle.versions:
@@ -98,20 +99,20 @@ class DocumentRoutes:
 
     def _of_event_types(self) -> Iterator[tuple[str, Page]]:
         for entry in self._catalogue:
-            source = self._fixed(kept_json(entry["schema"], SCHEMA))
+            source = self._fixed(cached_json(entry["schema"], SCHEMA))
             yield f"/event-types/{entry['type']}", page("/event-types/{type}", source)
 
     def _of_problems(self) -> Iterator[tuple[str, Page]]:
         for each in explained(HERE):
             source = self._either(
                 each.kind,
-                lambda each=each: kept_page("problem.html", problem=each),  # type: ignore[misc]
-                lambda each=each: kept_json(each._asdict()),  # type: ignore[misc]
+                lambda each=each: cached_page("problem.html", problem=each),  # type: ignore[misc]
+                lambda each=each: cached_json(each._asdict()),  # type: ignore[misc]
             )
             yield f"/problems/{each.kind}", page("/problems/{kind}", source)
 
     def _life(self, version: Version) -> Callable[[Request], None]:
-        """A version's documents live and end with it."""
+        """Checks a version's document: it carries the headers of the version, and raises `VersionRetired`."""
 
         def check(request: Request) -> None:
             request.more_headers = self._lifecycle.headers(version, self._base_url(request))
@@ -121,17 +122,17 @@ class DocumentRoutes:
 
         return check
 
-    def _fixed(self, kept: Kept) -> Source:
+    def _fixed(self, document: CachedDocument) -> Source:
         async def content(request: Request) -> Content:
-            return kept.at(self._base_url(request))
+            return document.at(self._base_url(request))
 
         return content
 
-    def _either(self, name: str, html: Callable[[], Kept], json: Callable[[], Kept]) -> Source:
-        """A page for people, or JSON for who would rather have that."""
+    def _either(self, name: str, html: Render, json: Render) -> Source:
+        """HTML, or JSON for clients that prefer it."""
 
         async def content(request: Request) -> Content:
-            newest = self._lifecycle.default().name  # which the clock may change
+            newest = self._lifecycle.default().name  # it changes with time
             if prefers_json(request.headers.get(b"accept", b"*/*")):
                 return await self._shown(request, (name, newest, "json"), json, _VARY)
             return await self._shown(request, (name, newest, "html"), html, _VARY)
@@ -139,24 +140,21 @@ class DocumentRoutes:
         return content
 
     def _openapi(self, version: Version) -> Source:
-        def made() -> Kept:
-            return kept_json(self._document(version))
-
-        return self._by_phase("openapi", version, made)
+        return self._by_phase("openapi", version, lambda: cached_json(self._document(version)))
 
     def _docs(self, version: Version) -> Source:
-        def made() -> Kept:
-            found = self._document(version)
-            reference = Reference(found)
-            lead, rules = prose.sections(found["info"]["description"])
-            return kept_page(
+        def render() -> CachedDocument:
+            openapi = self._document(version)
+            reference = Reference(openapi)
+            lead, rules = prose.sections(openapi["info"]["description"])
+            return cached_page(
                 "docs.html",
                 version=version.name,
                 versions=[each.name for each in self._lifecycle.versions],
                 phase=self._lifecycle.phase(version),
                 lead=lead,
                 rules=rules,
-                steps=first_steps(found, HERE),
+                steps=first_steps(openapi, HERE),
                 parts=reference.parts(),
                 schemas=reference.schemas(),
                 header_fields=reference.header_fields(),
@@ -164,25 +162,29 @@ class DocumentRoutes:
                 problems=explained(HERE),
             )
 
-        return self._by_phase("docs", version, made)
+        return self._by_phase("docs", version, render)
 
-    def _by_phase(self, name: str, version: Version, make: Callable[[], Kept]) -> Source:
-        """What is kept for each phase of a version's life, as it says where the version is."""
+    def _by_phase(self, name: str, version: Version, render: Render) -> Source:
+        """A document that is cached for each phase of a version's life, since its content depends on it."""
 
         async def content(request: Request) -> Content:
             phase = self._lifecycle.phase(version)
-            return await self._shown(request, (name, version.name, phase), make)
+            return await self._shown(request, (name, version.name, phase), render)
 
         return content
 
     async def _shown(
-        self, request: Request, name: tuple[str, ...], make: Callable[[], Kept], headers: Headers = ()
+        self,
+        request: Request,
+        name: tuple[str, ...],
+        render: Render,
+        headers: Headers = (),
     ) -> Content:
-        """What is kept under a name; made beside the loop when it is first asked for, as it takes a while."""
-        kept = self._kept.get(name)
-        if kept is None:
-            kept = self._kept[name] = await asyncio.to_thread(make)
-        return kept.at(self._base_url(request), headers)
+        """The cached document of a name; the first request renders it, in a thread because that is slow."""
+        document = self._cached.get(name)
+        if document is None:
+            document = self._cached[name] = await asyncio.to_thread(render)
+        return document.at(self._base_url(request), headers)
 
     def _base_url(self, request: Request) -> str:
         return self._rest.base_url or request.base_url
@@ -192,31 +194,35 @@ class DocumentRoutes:
         names = [entry["type"] for entry in self._catalogue]
         return document(version, self._rest.routes[version].shapes, HERE, names, deprecated=deprecated)
 
-    def _home(self) -> Kept:
-        return kept_page("home.html", places=self._addresses(), release=__version__)
+    def _home(self) -> CachedDocument:
+        return cached_page("home.html", places=self._addresses(), release=__version__)
 
-    def _places(self) -> Kept:
+    def _places(self) -> CachedDocument:
         named = {name: address for name, address, _ in self._addresses()}
-        return kept_json({"name": "tradepost", "release": __version__, **named})
+        return cached_json({"name": "tradepost", "release": __version__, **named})
 
     def _addresses(self) -> list[tuple[str, str, str]]:
-        """Where things are: a name, the address, and what is there."""
+        """The links of the home page: a name, the URL, and a description."""
         newest = self._lifecycle.default().name
         return [
-            ("docs", f"{HERE}/docs", "How to use it: first steps, rules, every operation."),
-            ("openapi", f"{HERE}/{newest}/openapi.json", "The same for programs, in OpenAPI 3.1."),
-            ("graphql", f"{HERE}/graphql", "GraphQL; outside production a browser gets a page to try it in."),
-            ("graphqlSchema", f"{HERE}/graphql/schema", "Its schema."),
-            ("versions", f"{HERE}/versions", "The versions of the API, and where each is in its life."),
-            ("eventTypes", f"{HERE}/event-types", "What is announced, with the JSON Schemas."),
-            ("problems", f"{HERE}/problems", "What can go wrong, and what to do then."),
-            ("live", f"{HERE}/livez", "Whether the process runs."),
-            ("ready", f"{HERE}/readyz", "Whether it can answer."),
-            ("metrics", f"{HERE}/metrics", "Figures for Prometheus."),
+            ("docs", f"{HERE}/docs", "The documentation: first steps, rules, and all operations."),
+            ("openapi", f"{HERE}/{newest}/openapi.json", "The contract of the API, as OpenAPI 3.1."),
+            (
+                "graphql",
+                f"{HERE}/graphql",
+                "The GraphQL endpoint; outside production with a page to try it.",
+            ),
+            ("graphqlSchema", f"{HERE}/graphql/schema", "The GraphQL schema."),
+            ("versions", f"{HERE}/versions", "The versions of the API, and the phase of each."),
+            ("eventTypes", f"{HERE}/event-types", "The types of events, with their JSON Schemas."),
+            ("problems", f"{HERE}/problems", "The kinds of problems, with advice."),
+            ("live", f"{HERE}/livez", "Liveness: whether the process runs."),
+            ("ready", f"{HERE}/readyz", "Readiness: whether the database answers."),
+            ("metrics", f"{HERE}/metrics", "Metrics for Prometheus."),
         ]
 
-    def _problem_list(self) -> Kept:
-        return kept_page("problems.html", problems=explained(HERE))
+    def _problem_list(self) -> CachedDocument:
+        return cached_page("problems.html", problems=explained(HERE))
 
-    def _problem_items(self) -> Kept:
-        return kept_json({"items": [each._asdict() for each in explained(HERE)], "next": None})
+    def _problem_items(self) -> CachedDocument:
+        return cached_json({"items": [each._asdict() for each in explained(HERE)], "next": None})
