@@ -12,9 +12,9 @@ from tradepost.access.sealing import Sealer
 from tradepost.actions.change import Means
 from tradepost.asgi import Application, Page
 from tradepost.clock import Clock
-from tradepost.console import playground
-from tradepost.console.documents import Documents
-from tradepost.console.graphql_schema import schema_document
+from tradepost.documents import playground
+from tradepost.documents.graphql_schema import schema_document
+from tradepost.documents.routes import DocumentRoutes
 from tradepost.domain.order import Order
 from tradepost.egress.client import Client
 from tradepost.egress.targets import Targets
@@ -158,7 +158,7 @@ def assemble(
         rest=rest,
         graphql=Endpoint(graphql, door, found.base_url, page),
         pages={
-            **Documents(rest, store, metrics, found.event_prefix).pages(),
+            **DocumentRoutes(rest, store, metrics, found.event_prefix).pages(),
             **_graphql_pages(found, graphql, door),
         },
         sockets=sockets,

@@ -29,14 +29,14 @@ def test_all_is_well_on_a_new_database(tradepost: Commands, tmp_path: Path) -> N
     assert ended.status == 0
     # The tests' own PostgreSQL need not survive a power cut, and the doctor says so.
     assert [line for line in lines if not line.startswith("ok    ") and "fsync" not in line] == [
-        "warn  there is no API key: `tradepost keys create` makes one"
+        "warn  there is no API key: create one with `tradepost keys create`"
     ]
     for what in (
         "Python 3",
         "SQLite 3",
         "the schema is at",
         "writes work, and roll back",
-        "is free to listen on",
+        " is free",
     ):
         assert any(what in line for line in lines), what
     tradepost.done("keys", "create")
@@ -91,7 +91,7 @@ def test_a_port_that_is_taken_fails(
     tradepost = commands("sqlite")
     with socket.create_server(("127.0.0.1", free_port)) as other:
         other.settimeout(0)
-        monkeypatch.setattr("tradepost.cli.checkup.machine._SECONDS", 0.1)
+        monkeypatch.setattr("tradepost.cli.checkup.machine._TIMEOUT_SECONDS", 0.1)
         (failure,) = failures(tradepost)
     assert f"127.0.0.1:{free_port} is taken" in failure
 
@@ -105,7 +105,7 @@ def test_a_port_that_is_taken_fails(
         (
             "TRADEPOST_API_VERSIONS",
             '{"v1": {"sunset": "2026-01-01"}}',
-            "fail  every version of the API is retired",
+            "fail  all API versions are retired",
         ),
         ("TRADEPOST_API_VERSIONS", '{"v9": {}}', "warn  TRADEPOST_API_VERSIONS names v9"),
         ("TRADEPOST_API_VERSIONS", '{"v1": {"deprecated": "2026-01-01"}}', "ok    v1 is deprecated"),
@@ -166,7 +166,7 @@ def test_webhook_secrets_that_cannot_be_opened_fail(
     tradepost = commands("sqlite")
     tradepost.url = service.database_url
     monkeypatch.setenv("TRADEPOST_ENCRYPTION_KEY", ENCRYPTION_KEY)
-    assert "ok    webhook secrets can be opened" in tradepost.done("doctor")
+    assert "ok    webhook secrets can be decrypted" in tradepost.done("doctor")
     monkeypatch.setenv("TRADEPOST_ENCRYPTION_KEY", "A" * 43 + "=")
     (failure,) = failures(tradepost)
     assert "sealed with another key" in failure
@@ -183,4 +183,4 @@ def test_deliveries_that_nobody_makes_are_noticed(
     tradepost = commands("sqlite")
     tradepost.url = service.database_url
     monkeypatch.setenv("TRADEPOST_ENCRYPTION_KEY", ENCRYPTION_KEY)
-    assert "warn  pending deliveries: 1, the first due for" in tradepost.done("doctor")
+    assert "warn  pending deliveries: 1, the oldest overdue by" in tradepost.done("doctor")

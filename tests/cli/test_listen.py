@@ -179,7 +179,7 @@ def test_an_event_that_came_before_is_told_apart() -> None:
 
 def test_the_ids_that_are_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many ids are remembered: the oldest are forgotten first."""
-    monkeypatch.setattr("tradepost.cli.listen._SEEN_KEPT", 2)
+    monkeypatch.setattr("tradepost.cli.receiver._REMEMBERED_IDS", 2)
     one, two, three = (delivery(an_event()) for _ in range(3))
 
     def visit(running: Running) -> None:
@@ -359,7 +359,8 @@ def test_it_registers_itself_and_is_gone_afterwards() -> None:
 def test_the_key_is_found_where_it_is_kept(
     where: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The key is that of --key, else of TRADEPOST_KEY, else of the file var/key; every type unless told."""
+    """The key is that of --key, else of TRADEPOST_KEY, else of the file var/key, without loading the service."""
+    monkeypatch.setitem(sys.modules, "tradepost.assembly", None)
     (tmp_path / "var").mkdir()
     (tmp_path / "var/key").write_text("tp_file\n")
     if where != "file":
@@ -370,18 +371,6 @@ def test_the_key_is_found_where_it_is_kept(
         listening(lambda running: None, "--register", url, *given)
     assert service.asked[0][2] == f"Bearer tp_{where}"
     assert service.asked[0][3]["eventTypes"] == ["*"]
-
-
-@pytest.mark.parametrize("where", ["option", "environment"])
-def test_a_key_that_is_given_needs_nothing_of_the_service(
-    where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With --key or TRADEPOST_KEY the module that knows the file, and the whole service with it, is not loaded."""
-    monkeypatch.setitem(sys.modules, "tradepost.cli.welcome", None)
-    if where == "environment":
-        monkeypatch.setenv("TRADEPOST_KEY", "tp_key")
-    given = ["--key", "tp_key"] if where == "option" else []
-    assert "no service answers at" in ending("--register", "http://127.0.0.1:1", *given)
 
 
 def test_a_delivery_may_come_before_the_answer() -> None:
@@ -420,11 +409,11 @@ def problem(status: int, detail: str, *errors: tuple[str, str]) -> tuple[int, An
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (problem(401, "The API key is unknown"), "does not accept the API key; give another with --key or TRADEPOST_KEY"),
+        (problem(401, "The API key is unknown"), "does not accept the API key; set another with --key or TRADEPOST_KEY"),
         (problem(403, "The key lacks webhooks:write"), "answered 403: The key lacks webhooks:write"),
         (
             problem(422, "is bad", ("url", "has to be an https URL")),
-            "has to run with TRADEPOST_WEBHOOK_ALLOW_PRIVATE=1 (url has to be an https URL)",
+            "must run with TRADEPOST_WEBHOOK_ALLOW_PRIVATE=1 (url has to be an https URL)",
         ),
         (
             problem(422, "is bad", ("eventTypes[0]", "matches no type")),
@@ -451,7 +440,7 @@ def test_an_endpoint_that_stays_behind_is_told() -> None:
     with service.serving() as url, pytest.raises(SystemExit) as ended:
         listening(lambda running: None, "--register", url, "--key", "tp_key")
     assert ended.value.code == (
-        f"tradepost: endpoint e-1 was not removed: {url} answered 503: The database is away"
+        f"tradepost: endpoint e-1 was not deleted: {url} answered 503: The database is away"
     )
 
 
@@ -470,16 +459,16 @@ def test_an_endpoint_that_somebody_removed_is_no_failure() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "give the endpoint's --secret"),
-        (["--secret", ""], "give the endpoint's --secret"),
-        (["--secret", "s", "--answer", "199"], "--answer has to be a status from 200 to 599, or hang, not '199'"),
-        (["--secret", "s", "--answer", "²00"], "--answer has to be"),
-        (["--secret", "s", "--port", "65536"], "--port has to be from 0 to 65535, not 65536"),
-        (["--secret", "s", "--port", "-1"], "--port has to be"),
-        (["--secret", "s", "--host", "192.0.2.1"], "192.0.2.1:0 cannot be listened on"),
-        (["--register", "localhost:8000", "--key", "k"], "--register has to be an address such as"),
+        ([], "set --secret whsec_…, or --register"),
+        (["--secret", ""], "set --secret whsec_…, or --register"),
+        (["--secret", "s", "--answer", "199"], "--answer must be a status from 200 to 599, or hang, not '199'"),
+        (["--secret", "s", "--answer", "²00"], "--answer must be"),
+        (["--secret", "s", "--port", "65536"], "--port must be from 0 to 65535, not 65536"),
+        (["--secret", "s", "--port", "-1"], "--port must be"),
+        (["--secret", "s", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1:0"),
+        (["--register", "localhost:8000", "--key", "k"], "--register must be a URL such as"),
         (["--register", "http://[", "--key", "k"], "no service answers at http://[ ("),
-        (["--register", "http://127.0.0.1:1"], "--register needs an API key: give --key, set TRADEPOST_KEY"),
+        (["--register", "http://127.0.0.1:1"], "--register needs an API key: set --key or TRADEPOST_KEY"),
         (["--register", "http://127.0.0.1:1", "--key", " "], "--register needs an API key"),
         (["--register", "http://127.0.0.1:1", "--key", "k"], "no service answers at http://127.0.0.1:1 ("),
         (["--register", "http://127.0.0.1:1", "--key", "a\nb"], "no service answers at"),
@@ -497,5 +486,5 @@ def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         assert ending("--secret", "s", "--port", str(port)).startswith(
-            f"tradepost: 127.0.0.1:{port} cannot be listened on (Address already in use"
+            f"tradepost: cannot listen on 127.0.0.1:{port} (Address already in use"
         )

@@ -23,7 +23,7 @@ BAD_USERS = {
     "status": user(3, status="SLEEPY"),
     "createdAt": user(4, createdAt="yesterday"),
     "id": user(5, id="d9428888-122b-11e1-b85c-61cd3cbb3210"),
-    "createdAt is not the instant": user(
+    "createdAt must be the instant in the id": user(
         6, id="018df7c5-6f3f-7000-8000-000000000001", createdAt="2024-02-29"
     ),
     "createdAt is in the future": user(7, createdAt="2999-01-01"),
@@ -126,7 +126,7 @@ def test_a_line_without_end_is_rejected_in_little_room(tradepost: Commands, tmp_
     rows = tmp_path / "users.csv"
     rows.write_bytes(b'name,email\n"' + b"x,y\n" * (2**18 + 10) + b"Bo,bo@shop.example\n")
     ended = tradepost("import", "users", rows)
-    assert "line 2: is no CSV: field larger than field limit" in ended.err
+    assert "line 2: the line is not valid CSV: field larger than field limit" in ended.err
     assert ended.status == 1
     assert [each["email"] for each in tradepost.exported("users", tmp_path)][1:] == ["bo@shop.example"]
 
@@ -142,11 +142,11 @@ def test_an_import_that_loses_its_database_says_so(tradepost: Commands, tmp_path
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "is empty"),
-        (b"name,e-mail\nAda,ada@shop.example\n", "no column e-mail"),
-        (b"name,email,name\n", "name only once"),
+        (b"", "the file is empty"),
+        (b"name,e-mail\nAda,ada@shop.example\n", "unknown columns: e-mail"),
+        (b"name,email,name\n", "duplicate columns: name"),
         ("name,email\n".encode("utf-16"), "UTF-16"),
-        (b"\x1f\x8b\x08\0cut", "breaks off"),
+        (b"\x1f\x8b\x08\0cut", "truncated or damaged"),
     ],
 )
 def test_a_file_that_is_no_table_of_the_kind_cannot_be_read(
@@ -179,7 +179,7 @@ def test_a_packed_file_that_breaks_off_gives_what_it_has(tradepost: Commands, tm
     cut.write_bytes(whole.read_bytes()[:-40_000])
     ended = tradepost("import", "users", cut)
     assert ended.status == 2
-    assert "breaks off" in ended.err
+    assert "truncated or damaged" in ended.err
     there = len(tradepost.exported("users", tmp_path))
     assert 5000 <= there < 9000
     out = tradepost.done("import", "users", whole)

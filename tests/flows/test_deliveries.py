@@ -159,7 +159,7 @@ def test_two_workers_deliver_each_event_once(shop: Shop, receiver: Receiver) -> 
         shop.endpoint(receiver.url(path))
     with worker(shop) as one, worker(shop) as two:
         for each in (one, two):
-            each.hear("delivers webhooks")
+            each.hear("is delivering webhooks")
         shop.events(100)
         assert shop.all_are_delivered()
     expected = sorted((path, each, 0) for path in PATHS for each in shop.logged().values())

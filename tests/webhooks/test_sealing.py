@@ -114,7 +114,7 @@ def test_production_on_postgresql_needs_a_key(new_database: Callable[[str], str]
 @pytest.mark.parametrize("value", ["short", "c2hvcA==", "not base64 at all!", f"{ENCRYPTION_KEY},x"])
 def test_a_bad_key_is_not_shown(value: str) -> None:
     """A value that is no key stops the start with a line that does not repeat it."""
-    with pytest.raises(BadSetting, match="TRADEPOST_ENCRYPTION_KEY has to be 32 random bytes") as refused:
+    with pytest.raises(BadSetting, match="TRADEPOST_ENCRYPTION_KEY must be 32 random bytes") as refused:
         load({"TRADEPOST_ENCRYPTION_KEY": value})
     assert value not in str(refused.value)
 

@@ -1,1 +1,1 @@
-"""The command `tradepost`: one file for each of its words."""
+"""The command `tradepost`: one file for each subcommand."""

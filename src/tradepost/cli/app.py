@@ -1,4 +1,4 @@
-"""The command itself: its words, and how a failure ends it: one clear line and an exit status."""
+"""The command line: the subcommands, and failures as one line and an exit status."""
 
 import sys
 
@@ -10,19 +10,19 @@ from tradepost.settings import BadSetting
 
 app = App(
     name="tradepost",
-    help="Orders, users and products over REST, GraphQL and signed webhooks: one store, nothing lost.",
+    help="Orders, users and products over REST, GraphQL and signed webhooks.",
     version=__version__,
 )
 
 
 def _settings() -> str:
-    """Every setting, for the help of the command that heeds them all."""
-    return "Settings, from the environment:\n\n" + "\n\n".join(
+    """All settings, for the help of `serve`."""
+    return "Settings, read from environment variables:\n\n" + "\n\n".join(
         f"{variable}={default}: {meaning}" for variable, default, meaning in settings.described()
     )
 
 
-for word, where in {
+for name, target in {
     "serve": "tradepost.cli.serve:serve",
     "worker": "tradepost.cli.worker:worker",
     "listen": "tradepost.cli.listen:listen",
@@ -35,11 +35,11 @@ for word, where in {
     "import": "tradepost.cli.import_:import_",
     "export": "tradepost.cli.export:export",
 }.items():
-    app.command(where, name=word, **({"help_epilogue": _settings()} if word == "serve" else {}))
+    app.command(target, name=name, **({"help_epilogue": _settings()} if name == "serve" else {}))
 
 
 def main() -> None:
-    """Runs the command line."""
+    """Runs the command line; a bad setting or a problem ends it with one line on standard error."""
     try:
         app()
     except BadSetting as error:

@@ -1,4 +1,4 @@
-"""`tradepost demo`: fills a database with believable data of any size."""
+"""`tradepost demo`: adds realistic demo data of any size."""
 
 import asyncio
 import sys
@@ -7,12 +7,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from tradepost import settings
 from tradepost.cli.progress import shown
 from tradepost.cli.store import OPERATOR, opened, source_of
 from tradepost.demo.fill import Filling, Sizes, is_empty
 from tradepost.perform import Performer
-from tradepost.settings import Settings
+from tradepost.settings import Settings, load
 from tradepost.transfer.loading import Loading
 
 Count = Annotated[int, Parameter(validator=Number(gte=0))]
@@ -29,44 +28,45 @@ def demo(
     seed: int = _SEED,
     if_empty: bool = False,
 ) -> None:
-    """Fill the database with believable data: people, goods, and a year of orders. More is added each time.
+    """Add realistic demo data to the database: users, products, and a year of orders.
 
     Parameters
     ----------
     users
-        How many users.
+        The number of users.
     products
-        How many products.
+        The number of products.
     orders
-        How many orders, of one to five lines.
+        The number of orders, each with one to five lines.
     seed
-        The same seed makes the same data, but for ids and instants.
+        The same seed produces the same data, except for ids and instants.
     if_empty
-        Do nothing if there is or was any user, product or order.
+        Do nothing if the database has, or had, any user, product or order.
     """
     if orders and not (users and products):
-        sys.exit("tradepost: orders need users and products of the same demo: make at least one of each")
+        sys.exit("tradepost: orders need users and products: request at least one of each")
     sizes = Sizes(users, products, orders)
-    made = asyncio.run(_fill(settings.load(), sizes, seed, if_empty=if_empty))
+    filled = asyncio.run(_fill(load(), sizes, seed, if_empty=if_empty))
     counts = f"{users:,} users, {products:,} products, {orders:,} orders"
-    print(f"demo: {counts} added" if made else "demo: the database is not empty; nothing was added")
+    print(f"demo: {counts} added" if filled else "demo: the database is not empty; nothing was added")
 
 
-async def _fill(found: Settings, sizes: Sizes, seed: int, *, if_empty: bool) -> bool:
-    async with opened(found) as performer:
+async def _fill(settings: Settings, sizes: Sizes, seed: int, *, if_empty: bool) -> bool:
+    """Whether data was added."""
+    async with opened(settings) as performer:
         if if_empty and not await is_empty(performer.database):
             return False
-        await fill(performer, found, sizes, seed)
+        await fill(performer, settings, sizes, seed)
         return True
 
 
-async def fill(performer: Performer, found: Settings, sizes: Sizes = DEFAULT, seed: int = _SEED) -> None:
-    """Fills a database, and shows how far it has come."""
+async def fill(performer: Performer, settings: Settings, sizes: Sizes = DEFAULT, seed: int = _SEED) -> None:
+    """Adds demo data to a database and shows the progress."""
     done: dict[str, int] = {}
     with shown("demo", sum(sizes)) as show:
 
-        def made(what: str, count: int) -> None:
+        def added(what: str, count: int) -> None:
             done[what] = count
             show(sum(done.values()), sum(done.values()))
 
-        await Filling(Loading(performer, OPERATOR, source_of(found)), sizes, seed, made).run()
+        await Filling(Loading(performer, OPERATOR, source_of(settings)), sizes, seed, added).run()

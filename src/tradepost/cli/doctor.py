@@ -1,19 +1,18 @@
-"""`tradepost doctor`: looks at everything the service needs, and says what to do where something is wrong."""
+"""`tradepost doctor`: checks everything the service needs, and gives advice on each fault."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
-from tradepost import settings
 from tradepost.cli.checkup import machine, surroundings
 from tradepost.cli.checkup.finding import Finding, fail
 from tradepost.cli.checkup.store import store
-from tradepost.settings import BadSetting
+from tradepost.settings import BadSetting, load
 
 
 def doctor() -> int:
-    """Check the machine, the settings and the database; a line for each, and what to do. Changes nothing.
+    """Check the machine, the settings and the database: one line each, with advice. Changes nothing.
 
-    Exit status: 1 if anything failed; a warning is none.
+    The exit status is 1 if a check failed; warnings do not count.
     """
     return asyncio.run(_report())
 
@@ -31,18 +30,18 @@ async def _findings() -> AsyncIterator[Finding]:
         for finding in check():
             yield finding
     try:
-        found = settings.load()
+        settings = load()
     except BadSetting as error:
-        yield fail(str(error), "nothing else can be checked before this is right")
+        yield fail(str(error), "correct it; the other checks need it")
         return
     for finding in (
-        *surroundings.given(),
-        *surroundings.address(found),
-        *surroundings.versions(found),
-        *machine.port(found),
+        *surroundings.variables(),
+        *surroundings.address(settings),
+        *surroundings.versions(settings),
+        *machine.port(settings),
     ):
         yield finding
-    async for finding in store(found):
+    async for finding in store(settings):
         yield finding
-    async for finding in surroundings.redis(found):
+    async for finding in surroundings.redis(settings):
         yield finding

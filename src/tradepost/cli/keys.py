@@ -1,4 +1,4 @@
-"""`tradepost keys`: makes, lists and revokes API keys, beside the service and without one."""
+"""`tradepost keys`: creates, lists and revokes API keys, with or without a running service."""
 
 import asyncio
 import sys
@@ -14,38 +14,39 @@ from tradepost.cli.store import OPERATOR, opened
 from tradepost.domain.api_key import ApiKey
 from tradepost.domain.input import Input, names_of
 from tradepost.perform import Performer
-from tradepost.problems import Invalid, NotFound
+from tradepost.problems import Invalid, MemberError, NotFound
 from tradepost.storage.plain import Listing, plain
 from tradepost.storage.statements import api_keys
 
-keys = App(name="keys", help="Make, list and revoke API keys.")
+keys = App(name="keys", help="Create, list and revoke API keys.")
+_OPTIONS = {"user_id": "--user", "expires_at": "--expires"}
 
 
 @keys.command
 def create(
     *,
-    name: str = "made on the command line",
+    name: str = "created on the command line",
     scopes: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     user: str | None = None,
     expires: str | None = None,
 ) -> None:
-    """Make a key and print it, alone, on standard output. It is shown this once.
+    """Create a key and print it, alone, on standard output. It cannot be shown again.
 
     Parameters
     ----------
     name
         What the key is for.
     scopes
-        What it may do: admin, or any of users:read orders:write …, separated by spaces or commas.
+        The scopes of the key, separated by spaces or commas: admin for all, or users:read, orders:write …
     user
-        The id of the user it acts for; without, it acts for the whole service.
+        The id of the user the key acts for. Default: the key acts for the whole service.
     expires
-        When it stops working, RFC 3339.
+        When the key expires, as an RFC 3339 date or instant. Default: never.
     """
-    asked = [scope for text in scopes or ["admin"] for scope in text.split(",")]
-    given: dict[str, object] = {"name": name, "scopes": asked, "userId": user, "expiresAt": expires}
-    key = asyncio.run(_create(given))
-    print("Keep this key: it is not shown again.", file=sys.stderr)
+    names = [scope for text in scopes or ["admin"] for scope in text.split(",")]
+    body: dict[str, object] = {"name": name, "scopes": names, "userId": user, "expiresAt": expires}
+    key = asyncio.run(_create(body))
+    print("Store this key: it cannot be shown again.", file=sys.stderr)
     print(key)
 
 
@@ -59,36 +60,39 @@ def list_() -> None:
 
 @keys.command
 def revoke(key_id: str) -> None:
-    """Revoke a key, at once on every process.
+    """Revoke a key. All processes refuse it within a second.
 
     Parameters
     ----------
     key_id
-        The id that `tradepost keys list` shows.
+        The id of the key, from `tradepost keys list`.
     """
     asyncio.run(_revoke(key_id))
     print("Revoked.", file=sys.stderr)
 
 
-async def _create(given: dict[str, object]) -> str:
+async def _create(body: dict[str, object]) -> str:
     async with opened(settings.load()) as performer:
-        return await make(performer, given)
+        return await make(performer, body)
 
 
-async def make(performer: Performer, given: dict[str, object]) -> str:
-    """Makes a key as the API would; raises `Invalid` in words for the command line."""
-    try:
-        values = Input(ApiKey, names_of(ApiKey)).check(given)
-    except Invalid as error:
-        wrong = "; ".join(f"{each.path[0]} {each.message}" for each in error.errors)
-        raise Invalid(wrong) from None
+async def make(performer: Performer, body: dict[str, object]) -> str:
+    """Creates a key from the body of a POST and returns it; raises `Invalid` with the options at fault."""
 
     async def action(change: Change) -> Answer:
-        await ApiKeys().create(change, values)
+        await ApiKeys().create(change, Input(ApiKey, names_of(ApiKey)).check(body))
         return Answer(201, [], change.revealed["key"].encode())
 
-    done = await performer.perform(OPERATOR, action, record=ApiKey, source="")
+    try:
+        done = await performer.perform(OPERATOR, action, record=ApiKey, source="")
+    except Invalid as error:
+        raise Invalid("; ".join(map(_line, error.errors))) from None
     return done.answer.body.decode()
+
+
+def _line(error: MemberError) -> str:
+    name = str(error.path[0])
+    return f"{_OPTIONS.get(name, f'--{name}')} {error.message}"
 
 
 async def _all() -> list[ApiKey]:
@@ -103,7 +107,7 @@ async def _revoke(key_id: str) -> None:
 
         async def action(change: Change) -> Answer:
             if not await change.tx.run(api_keys.REVOKE, key_id=key_id, now=change.now):
-                message = f"There is no key {key_id} that could be revoked"
+                message = f"There is no active key {key_id}"
                 raise NotFound(message)
             return Answer(204, [], b"")
 

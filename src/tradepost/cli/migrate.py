@@ -1,4 +1,4 @@
-"""`tradepost migrate`: brings the schema up to date."""
+"""`tradepost migrate`: brings the database schema up to date."""
 
 import asyncio
 import sys
@@ -8,6 +8,6 @@ from tradepost.storage import migrations
 
 
 def migrate() -> None:
-    """Bring the schema of the database to the version this program needs."""
+    """Bring the database schema to the version this program needs."""
     asyncio.run(assembly.migrate(settings.load()))
     print(f"The schema is at {migrations.head()}.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`tradepost openapi`: the contracts, printed, written to files, or compared with those committed."""
+"""`tradepost openapi`: prints the contracts, writes them to files, or compares them with files."""
 
 import difflib
 import json
@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tradepost import catalogue
-from tradepost.console import event_types, problem_kinds
+from tradepost.documents import event_types, problem_kinds
 from tradepost.rest.openapi.document import document
 from tradepost.rest.shape import Shape
 from tradepost.settings import Settings
 from tradepost.versions.changes import VERSIONS, Version
 
-BASE_URL = "https://api.example.com"  # the contracts are of no service in particular
-_LINES_SHOWN = 20
+BASE_URL = "https://api.example.com"  # the contracts belong to no particular service
+_DIFF_LINES = 20
 
 
 def openapi(*, version: str | None = None, write: Path | None = None, check: Path | None = None) -> None:
@@ -25,11 +25,11 @@ def openapi(*, version: str | None = None, write: Path | None = None, check: Pat
     Parameters
     ----------
     version
-        Print that of another version, such as v1.
+        Print the document of another API version, such as v1.
     write
-        Write all contracts into this folder instead: openapi.json, events.json, problems.md.
+        Write all contracts to this folder instead: openapi.json, events.json, problems.md.
     check
-        Compare a file, or all contracts in a folder, with what they ought to be; exit 1 if one differs.
+        Compare a contract, or all contracts in a folder, with the code. The exit status is 1 if one differs.
     """
     if write is not None:
         for name, text in contracts().items():
@@ -41,7 +41,7 @@ def openapi(*, version: str | None = None, write: Path | None = None, check: Pat
 
 
 def contracts() -> dict[str, str]:
-    """Every contract by the name of its file; the newest version has the plain one."""
+    """The contracts by file name; openapi.json is the newest API version."""
     newest = _version(None)
     older = {f"openapi-{each.name}.json": each for each in VERSIONS if each is not newest}
     documents = {"openapi.json": newest, **older}
@@ -58,7 +58,7 @@ def _version(name: str | None) -> Version:
     for version in VERSIONS:
         if version.name == name:
             return version
-    sys.exit(f"tradepost: there is no version {name}; there are {', '.join(v.name for v in VERSIONS)}")
+    sys.exit(f"tradepost: unknown version {name}; known: {', '.join(v.name for v in VERSIONS)}")
 
 
 def _document(version: Version) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def _events() -> list[dict[str, Any]]:
     return event_types.catalogue(catalogue.event_types(), Settings().event_prefix, BASE_URL)
 
 
-def _pretty(shown: Any) -> str:
-    return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def _check(path: Path) -> None:
@@ -81,7 +81,7 @@ def _check(path: Path) -> None:
     elif path.name in wanted:
         named = {path: wanted[path.name]}
     else:
-        sys.exit(f"tradepost: {path} is no contract; there are {', '.join(wanted)}")
+        sys.exit(f"tradepost: {path} is not a contract; the contracts are {', '.join(wanted)}")
     differences = [line for file, text in named.items() for line in _difference(file, text)]
     if differences:
         print("\n".join(differences), file=sys.stderr)
@@ -89,15 +89,15 @@ def _check(path: Path) -> None:
 
 
 def _difference(file: Path, wanted: str) -> Iterator[str]:
-    """A line that says the file differs, and the beginning of how."""
-    found = file.read_text("utf-8") if file.exists() else ""
-    if found == wanted:
+    """A line that names the file, and the beginning of the diff; nothing if the file is as wanted."""
+    committed = file.read_text("utf-8") if file.exists() else ""
+    if committed == wanted:
         return
-    yield f"tradepost: {file} is not what the code says; `tradepost openapi --write {file.parent}` renews it"
+    yield f"tradepost: {file} differs from the code; run `tradepost openapi --write {file.parent}`"
     diff = difflib.unified_diff(
-        found.splitlines(), wanted.splitlines(), "committed", "generated", "", "", 1, ""
+        committed.splitlines(), wanted.splitlines(), "committed", "generated", "", "", 1, ""
     )
     lines = list(diff)
-    yield from islice(lines, _LINES_SHOWN)
-    if len(lines) > _LINES_SHOWN:
-        yield f"… and {len(lines) - _LINES_SHOWN} more lines"
+    yield from islice(lines, _DIFF_LINES)
+    if len(lines) > _DIFF_LINES:
+        yield f"… and {len(lines) - _DIFF_LINES} more lines"

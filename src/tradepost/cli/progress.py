@@ -1,11 +1,11 @@
-"""How far a long command has come, on standard error: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of long commands on standard error: a bar on a terminal, otherwise a line every few seconds."""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Told how much of the total is done, and how many entities that is.
+# Called with the part of the total that is done, and the number of entities.
 Show = Callable[[int, int], None]
 
 _LINE_SECONDS = 5.0
@@ -13,7 +13,7 @@ _LINE_SECONDS = 5.0
 
 @contextmanager
 def shown(what: str, total: int) -> Iterator[Show]:
-    """Shows progress towards `total`, in whatever unit it is counted; 0 where the end is not known."""
+    """Shows progress towards `total`, in any unit; 0 if the total is unknown."""
     if sys.stderr.isatty():
         with _bar(what, total) as show:
             yield show
@@ -23,7 +23,7 @@ def shown(what: str, total: int) -> Iterator[Show]:
 
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Show]:
-    # Loaded only for a terminal: it takes longer than a small import.
+    # Loaded only on a terminal: loading takes longer than a small import.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`tradepost serve`: the service, in one process or several."""
+"""`tradepost serve`: runs the service in one or several processes."""
 
 import asyncio
 import logging
@@ -10,12 +10,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tradepost import assembly, logs, server, settings
+from tradepost import assembly, logs, server
 from tradepost.cli import keys
 from tradepost.cli.checkup import surroundings
 from tradepost.cli.store import opened
 from tradepost.clock import Clock
-from tradepost.settings import Settings
+from tradepost.settings import Settings, load
 from tradepost.storage.statements import api_keys
 
 _log = logging.getLogger("tradepost")
@@ -30,59 +30,59 @@ def serve(
     deliveries: Annotated[bool, Parameter(negative="--no-deliveries")] = True,
     welcome: bool = False,
 ) -> None:
-    """Serve the API. A new database gets a first key, printed once.
+    """Serve the API. Creates and prints a first API key if the database has none.
 
     Parameters
     ----------
     host
-        The address to listen on, instead of TRADEPOST_HOST.
+        The address to listen on. Default: TRADEPOST_HOST.
     port
-        The port to listen on, instead of TRADEPOST_PORT.
+        The port to listen on. Default: TRADEPOST_PORT.
     workers
-        Processes that serve side by side.
+        The number of processes that serve.
     migrate
-        Apply pending migrations first, on PostgreSQL too (an embedded database always does).
+        Apply pending migrations first. On SQLite this always happens.
     deliveries
-        Deliver webhooks from this process too.
+        Also deliver webhooks.
     welcome
-        Fill an empty database with demo data, keep a key in var/key, let webhooks go to this machine, and say
-        what to try: for development.
+        For development: add demo data to an empty database, write a key to var/key, allow webhooks to this
+        machine, and print commands to try.
     """
     if not deliveries:
         os.environ["TRADEPOST_DELIVERIES"] = "0"
     if welcome:
         os.environ.setdefault("TRADEPOST_WEBHOOK_ALLOW_PRIVATE", "1")
-    found = settings.load(host=host, port=port)
-    assembly.lifecycle_of(found, Clock())
-    if migrate or found.database_url.startswith("sqlite:"):
-        asyncio.run(assembly.migrate(found))
-    then = _welcome(found) if welcome else None
-    asyncio.run(_first_key(found))
-    _warn(found)
-    os.environ["TRADEPOST_HOST"], os.environ["TRADEPOST_PORT"] = found.host, str(found.port)
+    settings = load(host=host, port=port)
+    assembly.lifecycle_of(settings, Clock())
+    if migrate or settings.database_url.startswith("sqlite:"):
+        asyncio.run(assembly.migrate(settings))
+    on_start = _welcome(settings) if welcome else None
+    asyncio.run(_first_key(settings))
+    _warn(settings)
+    os.environ["TRADEPOST_HOST"], os.environ["TRADEPOST_PORT"] = settings.host, str(settings.port)
     if workers > 1:
         with tempfile.TemporaryDirectory(prefix="tradepost-metrics-") as directory:
             os.environ["TRADEPOST_METRICS_DIR"] = directory
-            server.serve(found, workers, then)
+            server.serve(settings, workers, on_start)
     else:
-        server.serve(found, workers, then)
+        server.serve(settings, workers, on_start)
 
 
-def _warn(found: Settings) -> None:
-    """Logs what should be looked at; here, for each process that serves would say it again."""
-    logs.set_up(*found.log)
-    for finding in surroundings.address(found):
+def _warn(settings: Settings) -> None:
+    """Logs warnings, once for all processes that serve."""
+    logs.set_up(*settings.log)
+    for finding in surroundings.address(settings):
         _log.warning(finding.text)
 
 
-def _welcome(found: Settings) -> Callable[[str], None]:
-    from tradepost.cli.welcome import Welcome, prepare  # noqa: PLC0415 (who serves in earnest needs none of it)
+def _welcome(settings: Settings) -> Callable[[str], None]:
+    from tradepost.cli.welcome import Welcome, prepare  # noqa: PLC0415 (only development needs it)
 
-    return Welcome(asyncio.run(prepare(found))).say
+    return Welcome(asyncio.run(prepare(settings))).say
 
 
-async def _first_key(found: Settings) -> None:
-    async with opened(found) as performer:
+async def _first_key(settings: Settings) -> None:
+    async with opened(settings) as performer:
         if await performer.database.reading().row(api_keys.ANY) is None:
             key = await keys.make(performer, {"name": "the first key", "scopes": ["admin"]})
-            print(f"The first key, shown this once:\n  {key}", file=sys.stderr, flush=True)
+            print(f"The first API key; it cannot be shown again:\n  {key}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The store, as a command uses it: opened, checked, and closed again."""
+"""The database as commands use it: opened, checked, and closed at the end."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ OPERATOR = Caller(key_id="operator", scopes=granted(["admin"]))
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Performer]:
-    """What an operator performs calls with, on a database whose schema is up to date."""
+    """The performer of calls on a database; raises `Unavailable` unless its schema is up to date."""
     database = assembly.database(settings)
     await database.start()
     try:
@@ -26,5 +26,5 @@ async def opened(settings: Settings) -> AsyncIterator[Performer]:
 
 
 def source_of(settings: Settings) -> str:
-    """What events of a command give as their source: the address of the service."""
+    """The source of events that a command causes: the URL of the service."""
     return settings.base_url or f"http://{settings.host}:{settings.port}"

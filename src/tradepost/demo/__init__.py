@@ -1,1 +1,1 @@
-"""Believable data of any size, for whoever wants to look around: the same seed makes the same shop."""
+"""Realistic demo data of any size. The same seed produces the same shop."""

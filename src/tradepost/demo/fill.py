@@ -1,4 +1,4 @@
-"""The filling: people, goods and orders into a database, as an import of them would."""
+"""Adds users, products and orders to a database, by the same code as an import."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ from tradepost.transfer.addresses import AddressKind
 from tradepost.transfer.kind import Entry, Kind
 from tradepost.transfer.loading import Loading, batches
 from tradepost.transfer.orders import OrderKind
-from tradepost.transfer.plain import products, users
 from tradepost.transfer.row import Born
+from tradepost.transfer.simple import products, users
 
+# Shares of all users.
 _DEACTIVATED = 0.03
-_HOUSED = 0.7  # have an address
-_TWICE = 0.2  # of those have another
+_WITH_ADDRESS = 0.7
+_WITH_SECOND_ADDRESS = 0.2  # of those with an address
 
-# Told what is being made, and how many there are.
+# Called with what is being added, and how many were added so far.
 Show = Callable[[str, int], None]
 
 
 class Sizes(NamedTuple):
-    """How much to make."""
+    """The number of entities to add."""
 
     users: int
     products: int
@@ -36,13 +37,13 @@ class Sizes(NamedTuple):
 
 
 async def is_empty(database: Database) -> bool:
-    """Whether nothing that the demo makes was ever there."""
+    """Whether the database never had a user, product or order."""
     return await database.reading().row(counts.ANYTHING) is None
 
 
 @dataclass
 class Filling:
-    """One run. The same seed makes the same things on the same database, but for ids and instants."""
+    """One run. The same seed adds the same data to the same database, except for ids and instants."""
 
     loading: Loading
     sizes: Sizes
@@ -50,61 +51,61 @@ class Filling:
     show: Show
 
     async def run(self) -> None:
-        """Makes everything."""
+        """Adds everything."""
         reading = self.loading.performer.database.reading()
-        there = await reading.row(counts.USERS), await reading.row(counts.PRODUCTS)
-        first_user, first_product = (row[0] if row else 0 for row in there)
-        self._random = Random(self.seed)  # noqa: S311 (nothing secret is made of it)
+        rows = await reading.row(counts.USERS), await reading.row(counts.PRODUCTS)
+        user_count, product_count = (row[0] if row else 0 for row in rows)
+        self._random = Random(self.seed)  # noqa: S311 (the data is no secret)
         self._trade = Trade(self._random, self.loading.performer.clock.now())
         self._users: list[str] = []
-        self._homes: list[str | None] = []  # of each user: the id of an address
+        self._homes: list[str | None] = []  # the id of an address of each user
         self._products: list[str] = []
-        await self._fill_users(People(self._random, first_user))
-        await self._fill("products", products(), self._goods(Goods(self._random, first_product)))
+        await self._fill_users(People(self._random, user_count))
+        await self._fill("products", products(), self._goods(Goods(self._random, product_count)))
         await self._fill("orders", OrderKind(), self._orders())
 
     async def _fill_users(self, people: People) -> None:
-        """Users and their addresses, which have to find their users there."""
-        kind, addresses, made = users(), AddressKind(), 0
+        """Adds users batch by batch, each followed by its addresses, which need their users to exist."""
+        kind, addresses, added = users(), AddressKind(), 0
         homes: list[Entry] = []
         for batch in batches(self._people(people, homes)):
             await self.loading.write(kind, batch)
             if homes:
                 await self.loading.write(addresses, homes)
             homes.clear()
-            made += len(batch)
-            self.show("users", made)
+            added += len(batch)
+            self.show("users", added)
 
     async def _fill(self, what: str, kind: Kind, entries: Iterable[Entry]) -> None:
-        made = 0
+        added = 0
         for batch in batches(entries):
             await self.loading.write(kind, batch)
-            made += len(batch)
-            self.show(what, made)
+            added += len(batch)
+            self.show(what, added)
 
     def _people(self, people: People, homes: list[Entry]) -> Iterator[Entry]:
-        draw, count = self._random, self.sizes.users
-        for index in range(count):
-            born = _born(self._trade.came(index, count))
+        draw, total = self._random, self.sizes.users
+        for index in range(total):
+            born = _born(self._trade.arrived_ms(index, total))
             person = people.person()
             user_id = self._new_id(born)
             status = "DEACTIVATED" if draw.random() < _DEACTIVATED else "ACTIVE"
             self._users.append(user_id)
             self._trade.buyer(born.ms, person.country.currency)
-            housed = (1 + (draw.random() < _TWICE)) if draw.random() < _HOUSED else 0
-            ids = [self._new_id(born) for _ in range(housed)]
+            count = (1 + (draw.random() < _WITH_SECOND_ADDRESS)) if draw.random() < _WITH_ADDRESS else 0
+            ids = [self._new_id(born) for _ in range(count)]
             self._homes.append(ids[0] if ids else None)
             for address_id in ids:
                 home = people.home(person.country)._asdict()
-                told = {"id": address_id, "user_id": user_id, "user_email": None, "recipient": person.name}
-                homes.append(Entry({**told, **home}, born))
-            own = {"name": person.name, "email": person.email, "email_key": person.email.casefold()}
-            yield Entry({"id": user_id, **own, "status": status, "deleted_at": None}, born)
+                own = {"id": address_id, "user_id": user_id, "user_email": None, "recipient": person.name}
+                homes.append(Entry({**own, **home}, born))
+            names = {"name": person.name, "email": person.email, "email_key": person.email.casefold()}
+            yield Entry({"id": user_id, **names, "status": status, "deleted_at": None}, born)
 
     def _goods(self, goods: Goods) -> Iterator[Entry]:
         count = self.sizes.products
         for index in range(count):
-            born = _born(self._trade.came(index, count))
+            born = _born(self._trade.arrived_ms(index, count))
             good = goods.good()
             product_id = self._new_id(born)
             self._products.append(product_id)
@@ -118,7 +119,7 @@ class Filling:
             yield Entry(self._order(bought), _born(bought.at_ms), 2 + len(bought.goods))
 
     def _order(self, bought: Bought) -> Values:
-        lines = [_Line(self._products[good], pieces) for good, pieces in bought.goods]
+        lines = [_DemoLine(self._products[good], pieces) for good, pieces in bought.goods]
         return {
             "id": None,
             "reference": None,
@@ -126,7 +127,7 @@ class Filling:
             "user_email": None,
             "status": bought.status,
             "currency": None,
-            "shipping_address_id": self._homes[bought.buyer] if bought.sent else None,
+            "shipping_address_id": self._homes[bought.buyer] if bought.shipped else None,
             "shipping_address": None,
             "line_items": lines,
         }
@@ -135,8 +136,8 @@ class Filling:
         return self.loading.performer.ids.new(born.ms)
 
 
-class _Line(NamedTuple):
-    """A line as an order in a file has it."""
+class _DemoLine(NamedTuple):
+    """A line of an order, as the import expects it."""
 
     product_id: str
     quantity: int

@@ -1,4 +1,4 @@
-"""Goods: what a shop for the home could sell. Thing and material make the name, and the price."""
+"""Demo products of a home shop. Name and price derive from a thing and its material."""
 
 from random import Random
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from tradepost.domain.money import UNITS
 
 
 class Thing(NamedTuple):
-    """Something made of one of several materials; `euros` is what it costs in the plainest one."""
+    """Something made of one of several materials; `euros` is its price in the cheapest one."""
 
     code: str
     name: str
@@ -17,7 +17,7 @@ class Thing(NamedTuple):
 
 
 class Good(NamedTuple):
-    """A product, as its record has it."""
+    """The members of a product record."""
 
     sku: str
     name: str
@@ -75,8 +75,8 @@ _MAKES = (
     "Kelso",
     "Lumen",
 )
-# What a euro is in other money, and what prices end in there.
-_RATES: dict[str, tuple[float, int, int]] = {  # rate, step, less
+# For each currency: the rate of a euro; prices are multiples of a step, less a little.
+_RATES: dict[str, tuple[float, int, int]] = {
     "EUR": (1.0, UNITS // 2, 100),
     "GBP": (0.86, UNITS // 2, 100),
     "USD": (1.1, UNITS, 100),
@@ -84,29 +84,29 @@ _RATES: dict[str, tuple[float, int, int]] = {  # rate, step, less
     "JPY": (160.0, 100 * UNITS, 20 * UNITS),
 }
 _SHARES = (38, 24, 26, 7, 5)
-_DEARER = 0.35  # each better material costs so much more
-_TRACKED, _SOLD_OUT, _ARCHIVED, _TOLD = 0.45, 0.04, 0.04, 0.85
+_SURCHARGE = 0.35  # for each step to a better material
+_TRACKED, _SOLD_OUT, _ARCHIVED, _DESCRIBED = 0.45, 0.04, 0.04, 0.85  # shares of all products
 
 
 class Goods:
-    """Makes products. Each has a number that no other has, at the end of its sku."""
+    """Makes products, each with a number of its own at the end of its sku."""
 
-    def __init__(self, random: Random, first_number: int) -> None:
+    def __init__(self, random: Random, last_number: int) -> None:
         self._random = random
-        self._number = first_number
+        self._number = last_number
 
     def good(self) -> Good:
-        """Something new on the shelf."""
+        """The next product."""
         draw = self._random
         self._number += 1
-        thing = THINGS[(self._number * 7) % len(THINGS)]  # 7 and 24 have no factor in common: all take turns
+        thing = THINGS[(self._number * 7) % len(THINGS)]  # 7 and 24 are coprime: all things take turns
         better = draw.randrange(len(thing.materials))
         currency = draw.choices(tuple(_RATES), _SHARES)[0]
         return Good(
             sku=f"{thing.code}-{self._number:05}",
             name=f"{draw.choice(_MAKES)} {thing.materials[better]} {thing.name}",
-            description=thing.purpose if draw.random() < _TOLD else None,
-            price=_price(thing.euros * (1 + _DEARER * better) * draw.uniform(0.9, 1.15), currency),
+            description=thing.purpose if draw.random() < _DESCRIBED else None,
+            price=_price(thing.euros * (1 + _SURCHARGE * better) * draw.uniform(0.9, 1.15), currency),
             currency=currency,
             stock=self._stock(),
             status="ARCHIVED" if draw.random() < _ARCHIVED else "ACTIVE",
@@ -120,6 +120,6 @@ class Goods:
 
 
 def _price(euros: float, currency: str) -> int:
-    """Rounded to what looks like a price there: 18.99 or 19.49, 189, 2980."""
+    """A price in units of money, rounded as is usual in the currency: 18.99 or 19.49, 189, 2980."""
     rate, step, less = _RATES[currency]
     return max(1, round(euros * rate * UNITS / step)) * step - less

@@ -1,4 +1,4 @@
-"""People: named and housed as in the countries they live in, with addresses where no mail can arrive.
+"""Demo users with names and addresses of their countries, and email addresses that reach nobody.
 
 example.com, example.org and example.net are reserved (RFC 2606).
 """
@@ -8,12 +8,12 @@ from random import Random
 from typing import NamedTuple
 
 _DOMAINS = ("example.com", "example.org", "example.net")
-_SPELLED = str.maketrans({"ß": "ss"})
-_FLATS = 0.2  # of all homes
+_TRANSLITERATED = str.maketrans({"ß": "ss"})
+_FLATS = 0.2  # share of all homes
 
 
 class Country(NamedTuple):
-    """Where people live. A city may name its region behind a slash; `#` in its postal code is any digit."""
+    """Names and addresses of a country. `#` in a postal code is any digit; a slash precedes a region."""
 
     code: str
     currency: str
@@ -26,7 +26,7 @@ class Country(NamedTuple):
 
 
 class Home(NamedTuple):
-    """An address, as its record has it."""
+    """The members of an address record."""
 
     line1: str
     line2: str | None
@@ -37,7 +37,7 @@ class Home(NamedTuple):
 
 
 class Person(NamedTuple):
-    """Someone who buys."""
+    """The name, email address and country of a user."""
 
     name: str
     email: str
@@ -209,16 +209,16 @@ _SHARES = [country.share for country in COUNTRIES]
 
 
 class People:
-    """Makes people. Each has a number that nobody else has, by which emails differ where names do not."""
+    """Makes people, each with a number of its own, which keeps the emails of namesakes apart."""
 
-    def __init__(self, random: Random, first_number: int) -> None:
+    def __init__(self, random: Random, last_number: int) -> None:
         self._random = random
-        self._number = first_number
-        self._plain_names = first_number == 0  # in a database with others, every email gets its number
+        self._number = last_number
+        self._plain_names = last_number == 0  # in a database with users, every email contains the number
         self._used: set[tuple[str, str]] = set()
 
     def person(self) -> Person:
-        """Somebody new."""
+        """The next person."""
         draw = self._random
         self._number += 1
         country = draw.choices(COUNTRIES, _SHARES)[0]
@@ -229,7 +229,7 @@ class People:
         return Person(" ".join(name), f"{local}@{draw.choice(_DOMAINS)}", country)
 
     def home(self, country: Country) -> Home:
-        """Where somebody from there may live."""
+        """An address in a country."""
         draw = self._random
         city, code = draw.choice(country.cities)
         name, _, region = city.partition("/")
@@ -241,5 +241,5 @@ class People:
 
 def _ascii(name: str) -> str:
     """`Ayşe` → `ayse`."""
-    spelled = name.lower().translate(_SPELLED)
-    return unicodedata.normalize("NFKD", spelled).encode("ascii", "ignore").decode()
+    letters = name.lower().translate(_TRANSLITERATED)
+    return unicodedata.normalize("NFKD", letters).encode("ascii", "ignore").decode()

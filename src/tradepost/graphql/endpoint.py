@@ -15,6 +15,7 @@ from tradepost.graphql.asked import Asked
 from tradepost.graphql.errors import BAD_USER_INPUT, Refused, refusal, refused
 from tradepost.graphql.surface import GraphQL, Prepared, Session
 from tradepost.http import conditional
+from tradepost.http.accept import media_ranges, preference
 from tradepost.http.answers import NO_CACHE, encode, hash_tag
 from tradepost.http.door import Door
 from tradepost.http.request import Disconnected, Request
@@ -175,33 +176,11 @@ def _prefers(accept: bytes, *, html: bool = True) -> bytes:
     Of what it takes alike that is JSON, unless the newer type is named.
     """
     offered = [_JSON, _RESPONSE, *([_HTML] if html else [])]
-    ranges = []
-    for part in accept.lower().split(b","):
-        kind, *parameters = (piece.strip() for piece in part.split(b";"))
-        ranges.append((kind, _quality(parameters)))
+    ranges = media_ranges(accept)
     named = {kind for kind, _ in ranges}
     best, found = (0.0, False), b""
     for kind in offered:
-        wanted = (_quality_of(kind, ranges), kind == _RESPONSE and kind in named)
+        wanted = (preference(kind, ranges)[0], kind == _RESPONSE and kind in named)
         if wanted[0] and wanted > best:
             best, found = wanted, kind
     return found
-
-
-def _quality_of(kind: bytes, ranges: list[tuple[bytes, float]]) -> float:
-    """The quality of the most specific range that a media type is in."""
-    for wanted in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):
-        for given, quality in ranges:
-            if given == wanted:
-                return quality
-    return 0.0
-
-
-def _quality(parameters: list[bytes]) -> float:
-    for parameter in parameters:
-        if parameter.startswith(b"q="):
-            try:
-                return float(parameter.removeprefix(b"q="))
-            except ValueError:
-                return 0.0
-    return 1.0

@@ -4,6 +4,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from tradepost.http.accept import media_ranges
 from tradepost.problems import NotAcceptable, UnsupportedMediaType
 
 MERGE_PATCH = b"application/merge-patch+json"
@@ -25,12 +26,10 @@ def accepted(field: bytes, served: frozenset[int]) -> Accepted:
     """What to answer to an Accept field, of the versions `served`; raises `NotAcceptable` if nothing is."""
     ranked: list[tuple[float, int, Accepted]] = []
     refused: set[Accepted] = set()
-    for part in field.split(b","):
-        kind, *parameters = (piece.strip().lower() for piece in part.split(b";"))
+    for kind, quality in media_ranges(field):
         offer = _offer(kind, served)
         if offer is None:
             continue
-        quality = _quality(parameters)
         ranked.append((quality, *offer))
         if quality == 0 and b"*" not in kind:
             refused.add(offer[1])
@@ -49,17 +48,6 @@ def _offer(kind: bytes, served: frozenset[int]) -> tuple[int, Accepted] | None:
     if kind in _OFFERED:
         return _OFFERED[kind], Accepted(_JSON, None)
     return None
-
-
-def _quality(parameters: list[bytes]) -> float:
-    for parameter in parameters:
-        name, _, value = parameter.partition(b"=")
-        if name.strip() == b"q":
-            try:
-                return float(value)
-            except ValueError:
-                return 0.0
-    return 1.0
 
 
 def wants_minimal(headers: dict[bytes, bytes]) -> bool:

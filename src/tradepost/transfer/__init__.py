@@ -1,1 +1,1 @@
-"""Records in files: read and judged by the rules of the API; written so that they can be read again."""
+"""Records in files: imported by the rules of the API, and exported so that they can be imported again."""

@@ -1,4 +1,4 @@
-"""Addresses: of a user that is there; known by their ids, or else by saying the same of the same user."""
+"""Importing addresses: identified by their ids, or otherwise by the same content for the same user."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,19 +13,19 @@ from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
 from tradepost.storage.statements import identities
 from tradepost.transfer import lookup
-from tradepost.transfer.given import Shape
-from tradepost.transfer.kind import Entry, Outcome
+from tradepost.transfer.file_entity import RowShape
+from tradepost.transfer.kind import Entry, ImportOutcome
 from tradepost.transfer.owners import Owners, owners
 from tradepost.transfer.row import AddressRow, born, user_errors
 
-_SAID = ("user_id", *(each.name for each in members(Address) if not each.read_only))
+_CONTENT = ("user_id", *(each.name for each in members(Address) if not each.read_only))
 
 
 class AddressKind:
-    """Addresses in files."""
+    """The import of addresses."""
 
     record = Address
-    shape = Shape(AddressRow)
+    shape = RowShape(AddressRow)
 
     def __init__(self) -> None:
         self.input = Input(AddressRow, names_of(AddressRow))
@@ -36,22 +36,22 @@ class AddressKind:
             raise Invalid.of(errors)
         return Entry(values, born(values, now_ms))
 
-    async def add(self, change: Change, entries: Sequence[Entry]) -> list[Outcome]:
+    async def add(self, change: Change, entries: Sequence[Entry]) -> list[ImportOutcome]:
         users = await owners(change, [entry.values for entry in entries])
         taken = await lookup.ids(change, Address, [entry.values["id"] for entry in entries])
-        said = await _said(change, users)
-        outcomes: list[Outcome] = []
+        contents = await _contents(change, users)
+        outcomes: list[ImportOutcome] = []
         rows = []
         for entry in entries:
             errors: list[MemberError] = []
             row = _row(change, entry, users.of(entry.values, errors))
             if errors:
                 outcomes.append(errors)
-            elif row["id"] in taken or (entry.values["id"] is None and _says(row) in said):
+            elif row["id"] in taken or (entry.values["id"] is None and _content(row) in contents):
                 outcomes.append("there")
             else:
                 taken.add(row["id"])
-                said.add(_says(row))
+                contents.add(_content(row))
                 rows.append(row)
                 outcomes.append("added")
         if rows:
@@ -61,18 +61,18 @@ class AddressKind:
         return outcomes
 
 
-async def _said(change: Change, users: Owners) -> set[tuple[str | None, ...]]:
-    """What the addresses say that these users have already."""
+async def _contents(change: Change, users: Owners) -> set[tuple[str | None, ...]]:
+    """The contents of the addresses that these users already have."""
     wanted = [*users.ids, *users.by_email.values()]
-    return {_of(row) for row in await lookup.rows(change, identities.ADDRESSES_OF, "ids", wanted)}
+    return {_content_of(row) for row in await lookup.rows(change, identities.ADDRESSES_OF, "ids", wanted)}
 
 
-def _of(row: Row) -> tuple[str | None, ...]:
-    return _says(dict(zip(plain(Address).names, row, strict=True)))
+def _content_of(row: Row) -> tuple[str | None, ...]:
+    return _content(dict(zip(plain(Address).names, row, strict=True)))
 
 
-def _says(row: dict[str, Any]) -> tuple[str | None, ...]:
-    return tuple(row[name] for name in _SAID)
+def _content(row: dict[str, Any]) -> tuple[str | None, ...]:
+    return tuple(row[name] for name in _CONTENT)
 
 
 def _row(change: Change, entry: Entry, user_id: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""CSV (RFC 4180): one row an entity, or a row for each of its lines, those of one entity one after another.
+"""CSV (RFC 4180): a row per entity, or a row per line of an entity, with its rows next to each other.
 
-Columns are named in the first row, as members are in JSON. An empty cell is a member that is not there. What
-is written has no way to tell an empty text from none.
+The first row names the columns, with the names of the members in JSON. An empty cell is an absent member, so
+CSV cannot express the difference between an empty text and none.
 """
 
 import csv
@@ -14,17 +14,17 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 
 from tradepost.domain.record import Mark, Member, Record, members
-from tradepost.transfer.given import Given, Shape
+from tradepost.transfer.file_entity import FileEntity, RowShape
 from tradepost.transfer.stream import MAX_LINE, Source, Unreadable
 
 Cells = list[str]
 Members = dict[str, Any]
 
-LINE_ID = "lineItemId"  # `id` is the order's
+LINE_ID = "lineItemId"  # the column `id` is the id of the order
 _REASON = "reason"
 _SEPARATORS = ",;\t"
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
-_REMEMBERED = 100_000  # entities of several rows that are known to have ended
+_MAX_REMEMBERED = 100_000  # finished entities of several rows
 
 
 class _Row(NamedTuple):
@@ -34,9 +34,9 @@ class _Row(NamedTuple):
 
 
 class Table:
-    """A file of rows under a header. Raises `Unreadable` where the header is not of this shape."""
+    """A CSV file with a header. Raises `Unreadable` if the header does not fit the shape."""
 
-    def __init__(self, source: Source, shape: Shape) -> None:
+    def __init__(self, source: Source, shape: RowShape) -> None:
         csv.field_size_limit(MAX_LINE)
         self._lines = _Lines(source)
         self._shape = shape
@@ -53,45 +53,46 @@ class Table:
             if name in self._of_line
         ]
 
-    def __iter__(self) -> Iterator[Given]:
+    def __iter__(self) -> Iterator[FileEntity]:
         return self._grouped() if self._shape.line else map(self._single, self._rows())
 
-    def aside(self, file: BinaryIO) -> "TableAside":
-        return TableAside(file, self._header)
+    def rejects_writer(self, file: BinaryIO) -> "TableRejects":
+        return TableRejects(file, self._header)
 
     def _check_header(self) -> None:
-        taken = {**self._own, **self._of_line, _REASON: str}
-        unknown = [name for name in self._header if name not in taken]
-        doubled = {name for name in self._header if self._header.count(name) > 1}
+        known = {**self._own, **self._of_line, _REASON: str}
+        unknown = [name for name in self._header if name not in known]
+        duplicate = {name for name in self._header if self._header.count(name) > 1}
         if not self._header:
-            raise Unreadable("is empty: the first row has to name the columns")
-        if unknown or doubled:
-            what = f"no column {', '.join(unknown)}" if unknown else f"{', '.join(sorted(doubled))} only once"
-            raise Unreadable(f"is not of this kind: there is {what}; there are {', '.join(taken)}")
+            raise Unreadable("the file is empty: the first row must name the columns")
+        if unknown:
+            raise Unreadable(f"unknown columns: {', '.join(unknown)}; known: {', '.join(known)}")
+        if duplicate:
+            raise Unreadable(f"duplicate columns: {', '.join(sorted(duplicate))}")
 
     def _rows(self) -> Iterator[_Row]:
         while True:
-            began = self._reader.line_num + 1
+            line = self._reader.line_num + 1
             self._lines.forget()
             try:
                 cells = next(self._reader, None)
                 fault = self._lines.fault
             except csv.Error as error:
-                cells, fault = ["".join(self._lines.taken)], f"is no CSV: {error}"
+                cells, fault = ["".join(self._lines.taken)], f"the line is not valid CSV: {error}"
             if cells is None:
                 return
             if not cells:
                 continue
             if fault is None and len(cells) != len(self._header):
-                fault = f"has {len(cells)} cells where the header has {len(self._header)}"
-            yield _Row(began, cells, fault)
+                fault = f"the row has {len(cells)} cells instead of {len(self._header)}"
+            yield _Row(line, cells, fault)
 
-    def _single(self, row: _Row) -> Given:
-        found = {} if row.fault else _members_of(self._own_at, row.cells)
-        return Given(row.line, found, [row.cells], row.fault)
+    def _single(self, row: _Row) -> FileEntity:
+        values = {} if row.fault else _members_of(self._own_at, row.cells)
+        return FileEntity(row.line, values, [row.cells], row.fault)
 
-    def _grouped(self) -> Iterator[Given]:
-        """Rows that stand together and name the same entity are its lines."""
+    def _grouped(self) -> Iterator[FileEntity]:
+        """Adjacent rows that name the same entity are its lines."""
         ended = _Ended()
         rows: list[_Row] = []
         name: object = None
@@ -106,44 +107,44 @@ class Table:
             yield ended.checked(name, self._entity(rows))
 
     def _name(self, row: _Row) -> tuple[str, ...] | None:
-        """What a row calls its entity; None where it does not say."""
+        """What identifies a row's entity; None if nothing does."""
         if row.fault:
             return None
         named = tuple(row.cells[i] for i, name, _ in self._own_at if name in ("id", "reference"))
         return named if any(named) else None
 
-    def _entity(self, rows: Sequence[_Row]) -> Given:
-        kept, first = [row.cells for row in rows], rows[0]
+    def _entity(self, rows: Sequence[_Row]) -> FileEntity:
+        original, first = [row.cells for row in rows], rows[0]
         if first.fault:
-            return Given(first.line, {}, kept, first.fault)
+            return FileEntity(first.line, {}, original, first.fault)
         for row in rows[1:]:
             for i, name, _ in self._own_at:
                 if row.cells[i] not in ("", first.cells[i]):
-                    fault = f"differs in {name} from line {row.line}, which is of the same order"
-                    return Given(first.line, {}, kept, fault)
-        found = _members_of(self._own_at, first.cells)
-        found["lineItems"] = [_members_of(self._line_at, row.cells) for row in rows]
-        return Given(first.line, found, kept)
+                    fault = f"{name} differs from line {row.line} of the same order"
+                    return FileEntity(first.line, {}, original, fault)
+        values = _members_of(self._own_at, first.cells)
+        values["lineItems"] = [_members_of(self._line_at, row.cells) for row in rows]
+        return FileEntity(first.line, values, original)
 
 
-class TableAside:
-    """Rejected rows, as they stood but for the reason in a last column."""
+class TableRejects:
+    """Writes rejected rows unchanged, with the reason in an additional last column."""
 
     def __init__(self, file: BinaryIO, header: Cells) -> None:
         self._text = io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="", write_through=True)
         self._write = csv.writer(self._text).writerow
-        self._kept = [i for i, name in enumerate(header) if name != _REASON]
+        self._copied = [i for i, name in enumerate(header) if name != _REASON]
         self._width = len(header)
-        self._write([*(header[i] for i in self._kept), _REASON])
+        self._write([*(header[i] for i in self._copied), _REASON])
 
-    def keep(self, given: Given, reason: str) -> None:
-        for cells in given.kept:
+    def write(self, entity: FileEntity, reason: str) -> None:
+        for cells in entity.original:
             wide = cells + [""] * (self._width - len(cells))
-            self._write([*(wide[i] for i in self._kept), *wide[self._width :], reason])
+            self._write([*(wide[i] for i in self._copied), *wide[self._width :], reason])
 
 
 class TableWriter:
-    """Rows under a header; an entity that has lines takes a row for each."""
+    """Writes a header and rows; an entity with lines has a row for each."""
 
     def __init__(self, file: BinaryIO, columns: Sequence[str], line_columns: Sequence[str] = ()) -> None:
         self._file = file
@@ -170,7 +171,7 @@ class TableWriter:
 
 
 class _Lines:
-    """The text of a file, line by line for the csv reader, and what was wrong with the lines last taken."""
+    """The text of a file, line by line for the csv reader, and the fault of the lines last taken."""
 
     def __init__(self, source: Source) -> None:
         self._lines = source.lines()
@@ -187,42 +188,42 @@ class _Lines:
             return text
         line = next(self._lines)
         if not line.whole:
-            self.fault = "is longer than 1 MiB"
+            self.fault = "the line is longer than 1 MiB"
         try:
             text = line.content.decode()
         except UnicodeDecodeError:
-            self.fault = "is not UTF-8"
+            self.fault = "the line is not UTF-8"
             text = line.content.decode(errors="surrogateescape")
         self.taken.append(text)
         return text
 
     def forget(self) -> None:
-        """Begins a row anew: what was taken before is done with."""
+        """Starts a new row and forgets the lines taken before."""
         self.taken.clear()
         self.fault = None
 
     def separator(self) -> str:
-        """What separates the columns of the header: a comma, or what European spreadsheets write."""
+        """The separator of the header: a comma, or what other spreadsheets write."""
         self._first = next(self, "")
         return max(_SEPARATORS, key=self._first.count)
 
 
 class _Ended:
-    """The entities whose rows were read lately: more rows of one of them stand in the wrong place."""
+    """The entities read last, to detect rows that are separated from the others of their entity."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[object, int] = OrderedDict()
 
-    def checked(self, name: object, given: Given) -> Given:
-        if name is None or given.fault:
-            return given
-        before = self._known.setdefault(name, given.line)
-        if before != given.line:
-            fault = f"belongs to the order of line {before}: the rows of an order have to stand together"
-            return given._replace(fault=fault)
-        if len(self._known) > _REMEMBERED:
+    def checked(self, name: object, entity: FileEntity) -> FileEntity:
+        if name is None or entity.fault:
+            return entity
+        before = self._known.setdefault(name, entity.line)
+        if before != entity.line:
+            fault = f"the row belongs to the order of line {before}: the rows of an order must be adjacent"
+            return entity._replace(fault=fault)
+        if len(self._known) > _MAX_REMEMBERED:
             self._known.popitem(last=False)
-        return given
+        return entity
 
 
 def _members_of(columns: Sequence[tuple[int, str, Callable[[str], Any]]], cells: Cells) -> Members:
@@ -233,13 +234,13 @@ def _columns(record: type[Record]) -> dict[str, Callable[[str], Any]]:
     return {each.json_name: _converter(each) for each in members(record)}
 
 
-def _line_columns(shape: Shape) -> dict[str, Callable[[str], Any]]:
-    """The columns of a line, under names that its entity does not have."""
+def _line_columns(shape: RowShape) -> dict[str, Callable[[str], Any]]:
+    """The columns of a line that its entity does not have."""
     if shape.line is None:
         return {}
     own = _columns(shape.row)
-    found = {LINE_ID if name == "id" else name: each for name, each in _columns(shape.line).items()}
-    return {name: each for name, each in found.items() if name not in own}
+    columns = {LINE_ID if name == "id" else name: each for name, each in _columns(shape.line).items()}
+    return {name: each for name, each in columns.items() if name not in own}
 
 
 def _converter(member: Member) -> Callable[[str], Any]:
@@ -249,11 +250,11 @@ def _converter(member: Member) -> Callable[[str], Any]:
 
 
 def _number(cell: str) -> Any:
-    """A number where it is one; else the text, for the rules to refuse."""
-    found = _NUMBER.fullmatch(cell.strip())
-    if found is None:
+    """The number in a cell; otherwise the text, which the rules reject."""
+    match = _NUMBER.fullmatch(cell.strip())
+    if match is None:
         return cell
-    return float(found[0]) if found[1] else int(found[0])
+    return float(match[0]) if match[1] else int(match[0])
 
 
 def _document(cell: str) -> Any:

@@ -1,7 +1,7 @@
-"""The export: entities in reading order, page by page, as the import takes them.
+"""Exporting entities page by page, in the order of their ids, as the import reads them.
 
-Deleted users and products are left out, but for those that orders still name: without them, their orders
-could not be imported. They carry their `deletedAt`.
+Deleted users and products are included only if orders refer to them, since those orders could not be imported
+otherwise. They have their `deletedAt`.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ Entity = dict[str, Any]
 
 @dataclass(frozen=True)
 class Export:
-    """How one kind of entity is read and written; `columns` are those of a table."""
+    """How one kind of entity is read, and its columns in CSV."""
 
     statement: Statement
     entities: Callable[[Sequence[Row]], list[Entity]]
     columns: tuple[str, ...]
     line_columns: tuple[str, ...] = ()
-    kind: str | None = None  # of those that may be known by a reference
+    kind: str | None = None  # if its entities may have references
 
     async def pages(self, database: Database) -> AsyncIterator[list[Entity]]:
-        """All of them, in the order of their ids."""
+        """All entities, in the order of their ids."""
         after = ""
         while True:
             rows = await database.reading().rows(self.statement, after_id=after, limit=_PAGE)
@@ -49,15 +49,15 @@ class Export:
             if self.kind:
                 await _refer(database, self.kind, entities)
             yield entities
-            await asyncio.sleep(0)  # no moment of the database is held from page to page
+            await asyncio.sleep(0)  # each page is a read of its own, so the export is of no single moment
 
 
 async def _refer(database: Database, kind: str, entities: Sequence[Entity]) -> None:
-    """Adds what entities are called where they came from, behind their ids."""
+    """Adds the references of entities in the system they came from."""
     ids = [each["id"] for each in entities]
-    found: dict[str, str] = dict(await database.reading().rows(references.OF, kind=kind, ids=ids))
-    for each in entities if found else ():
-        each["reference"] = found.get(each["id"])
+    by_id: dict[str, str] = dict(await database.reading().rows(references.OF, kind=kind, ids=ids))
+    for each in entities if by_id else ():
+        each["reference"] = by_id.get(each["id"])
 
 
 _USER = ("id", "name", "email", "status", "createdAt", "deletedAt")
@@ -107,10 +107,10 @@ def _addresses(rows: Sequence[Row]) -> list[Entity]:
 
 
 def _products(rows: Sequence[Row]) -> list[Entity]:
-    found = [dict(zip(_PRODUCT, row, strict=True)) for row in rows]
-    for each in found:
+    products = [dict(zip(_PRODUCT, row, strict=True)) for row in rows]
+    for each in products:
         each["price"] /= UNITS
-    return found
+    return products
 
 
 def _orders(rows: Sequence[Row]) -> list[Entity]:
@@ -119,17 +119,17 @@ def _orders(rows: Sequence[Row]) -> list[Entity]:
 
 def _order(rows: Sequence[Row]) -> Entity:
     order_id, user_id, status, currency, address_id, address, created_at = _order_of(rows[0])
-    told = None if address is None else msgspec.Raw(address.encode())
-    own = (order_id, None, user_id, status, currency, address_id, told, created_at)
+    snapshot = None if address is None else msgspec.Raw(address.encode())
+    own = (order_id, None, user_id, status, currency, address_id, snapshot, created_at)
     lines = [dict(zip(_LINE, _line_of(row), strict=True)) for row in rows]
     for line in lines:
         line["unitPrice"] /= UNITS
     return dict(zip(_ORDER, own, strict=True)) | {"lineItems": lines}
 
 
-def _picked(names: Sequence[str], wanted: str, behind: int = 0) -> Callable[[Row], tuple[Any, ...]]:
-    """Some columns of a row, which begin `behind` others."""
-    return itemgetter(*[behind + names.index(name) for name in wanted.split()])
+def _picked(names: Sequence[str], wanted: str, offset: int = 0) -> Callable[[Row], tuple[Any, ...]]:
+    """Gets some columns of a row; the first of `names` is at `offset`."""
+    return itemgetter(*[offset + names.index(name) for name in wanted.split()])
 
 
 _order_of = _picked(

@@ -1,7 +1,7 @@
-"""The import: entities of a file, judged one by one and loaded.
+"""Importing the entities of a file: each is checked, then batches are written.
 
-What is there already is left alone, so a file can be read again whenever that seems wise: after a failure, a
-kill, or a change.
+Entities that already exist stay unchanged, so a file can be imported again at any time: after a failure, a
+kill, or a correction.
 """
 
 import re
@@ -10,72 +10,72 @@ from dataclasses import dataclass
 
 from tradepost.domain.input import Values
 from tradepost.problems import Invalid, Malformed
-from tradepost.transfer.given import Given
-from tradepost.transfer.kind import Entry, Kind, Outcome
+from tradepost.transfer.file_entity import FileEntity
+from tradepost.transfer.kind import Entry, ImportOutcome, Kind
 from tradepost.transfer.loading import Loading, batches
-from tradepost.transfer.tally import Tally, said
+from tradepost.transfer.tally import Tally, described
 
-_WATCHED = 500  # entities after which whoever watches is told
+_WATCH_EVERY = 500  # entities
 
 
 @dataclass
 class Import:
-    """One file on its way in. `rejected` is told of every entity that stays out, `watch` now and then."""
+    """The import of one file. Calls `rejected` for each rejected entity, and `watch` from time to time."""
 
     loading: Loading
     kind: Kind
     tally: Tally
-    rejected: Callable[[Given, str], None]
+    rejected: Callable[[FileEntity, str], None]
     watch: Callable[[], None]
 
-    async def run(self, entities: Iterable[Given]) -> None:
-        """Reads to the end."""
+    async def run(self, entities: Iterable[FileEntity]) -> None:
+        """Imports the whole file; raises `Unreadable` where it is damaged."""
         for batch in batches(self._entries(entities)):
             outcomes = await self.loading.write(self.kind, batch)
             for entry, outcome in zip(batch, outcomes, strict=True):
-                self._count(entry.given, outcome)
+                self._count(entry.entity, outcome)
             self.watch()
 
-    def _entries(self, entities: Iterable[Given]) -> Iterator[Entry]:
-        for given in entities:
+    def _entries(self, entities: Iterable[FileEntity]) -> Iterator[Entry]:
+        for entity in entities:
             self.tally.read += 1
-            if not self.tally.read % _WATCHED:
+            if not self.tally.read % _WATCH_EVERY:
                 self.watch()
-            entry = self._entry(given)
+            entry = self._entry(entity)
             if entry is not None:
                 yield entry
 
-    def _entry(self, given: Given) -> Entry | None:
-        """An entity that is fine by itself; None if it was rejected."""
-        if given.fault:
-            self._reject(given, given.fault)
+    def _entry(self, entity: FileEntity) -> Entry | None:
+        """An entity that is valid by itself; None if it was rejected."""
+        if entity.fault:
+            self._reject(entity, entity.fault)
             return None
         try:
-            entry = self.kind.entry(self._values(given), self.loading.performer.clock.now())
+            entry = self.kind.entry(self._values(entity), self.loading.performer.clock.now())
         except Invalid as error:
-            self._count(given, list(error.errors))
+            self._count(entity, list(error.errors))
         except Malformed as error:
-            self._reject(given, error.detail.replace("The body", "The line"))
+            self._reject(entity, error.detail.replace("The body", "The line"))
         else:
-            entry.given = given
+            entry.entity = entity
             return entry
         return None
 
-    def _values(self, given: Given) -> Values:
-        if isinstance(given.members, bytes):
-            return self.kind.input.read(given.members)
-        return self.kind.input.check(given.members)
+    def _values(self, entity: FileEntity) -> Values:
+        if isinstance(entity.members, bytes):
+            return self.kind.input.read(entity.members)
+        return self.kind.input.check(entity.members)
 
-    def _count(self, given: Given, outcome: Outcome) -> None:
+    def _count(self, entity: FileEntity, outcome: ImportOutcome) -> None:
         if outcome == "added":
             self.tally.added += 1
         elif outcome == "there":
             self.tally.there += 1
         else:
             self.tally.reject(outcome)
-            self.rejected(given, "; ".join(map(said, outcome)))
+            self.rejected(entity, "; ".join(map(described, outcome)))
 
-    def _reject(self, given: Given, fault: str) -> None:
-        """Rejects what could not be read; a fault is of the same kind up to its numbers and its colon."""
+    def _reject(self, entity: FileEntity, fault: str) -> None:
+        """Rejects an unreadable entity. The tally ignores numbers in the fault, and what follows a colon."""
         self.tally.reject([], re.sub(r"\d+", "…", fault.partition(":")[0]))
-        self.rejected(given, fault)
+        self.rejected(entity, fault)

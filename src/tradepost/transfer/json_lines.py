@@ -1,16 +1,16 @@
-"""JSON Lines: one JSON object a line (jsonlines.org)."""
+"""JSON Lines: one JSON object per line (jsonlines.org)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import msgspec
 
-from tradepost.transfer.given import Given
-from tradepost.transfer.stream import Line, Source
+from tradepost.transfer.file_entity import FileEntity
+from tradepost.transfer.stream import FileLine, Source
 
-# A rejected line that is no JSON object is kept inside one, and taken out again when it comes back.
+# A rejected line that is not a JSON object is wrapped in one, and unwrapped when it is imported again.
 _BROKEN = b'{"text":'
-_SHOWN = 1000  # characters kept of a line that is longer than lines may be
+_EXCERPT_BYTES = 1000  # of a line that is too long
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
@@ -21,39 +21,39 @@ class _Broken(msgspec.Struct):
 
 
 class JsonLines:
-    """A file of JSON objects."""
+    """A JSON Lines file."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def __iter__(self) -> Iterator[Given]:
+    def __iter__(self) -> Iterator[FileEntity]:
         for line in self._source.lines():
             content = line.content.strip()
             if content:
-                yield _given(line, content)
+                yield _entity(line, content)
 
-    def aside(self, file: BinaryIO) -> "JsonAside":
-        return JsonAside(file)
+    def rejects_writer(self, file: BinaryIO) -> "JsonRejects":
+        return JsonRejects(file)
 
 
-class JsonAside:
-    """Rejected lines, as they stood but for the reason."""
+class JsonRejects:
+    """Writes rejected lines unchanged, with the reason as an additional member."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
-    def keep(self, given: Given, reason: str) -> None:
-        content: bytes = given.kept
+    def write(self, entity: FileEntity, reason: str) -> None:
+        content: bytes = entity.original
         why = msgspec.Raw(_encode(reason))
         try:
-            kept: Mapping[str, Any] = _members(content) | {"reason": why}
+            rejected: Mapping[str, Any] = _members(content) | {"reason": why}
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            kept = {"text": content.decode(errors="replace"), "reason": why}
-        self._file.write(_encode(kept) + b"\n")
+            rejected = {"text": content.decode(errors="replace"), "reason": why}
+        self._file.write(_encode(rejected) + b"\n")
 
 
 class JsonWriter:
-    """Objects, one a line."""
+    """Writes objects, one per line."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -62,15 +62,16 @@ class JsonWriter:
         self._file.write(b"".join([_encode(each) + b"\n" for each in entities]))
 
 
-def _given(line: Line, content: bytes) -> Given:
+def _entity(line: FileLine, content: bytes) -> FileEntity:
     if not line.whole:
-        return Given(line.number, b"", content[:_SHOWN], "is longer than 1 MiB; only its beginning is kept")
+        fault = "the line is longer than 1 MiB; only its beginning was saved"
+        return FileEntity(line.number, b"", content[:_EXCERPT_BYTES], fault)
     if content.startswith(_BROKEN):
-        content = _mended(content)
-    return Given(line.number, content, content)
+        content = _unwrapped(content)
+    return FileEntity(line.number, content, content)
 
 
-def _mended(content: bytes) -> bytes:
+def _unwrapped(content: bytes) -> bytes:
     try:
         return msgspec.json.decode(content, type=_Broken).text.encode()
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""A kind of entity that files can hold: how one is judged, and how a batch of them is written."""
+"""A kind of entity that can be imported: how one is checked, and how a batch of them is written."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,40 +8,40 @@ from tradepost.actions.change import Change
 from tradepost.domain.input import Input, Values
 from tradepost.domain.record import Record
 from tradepost.problems import MemberError
-from tradepost.transfer.given import NOTHING, Given, Shape
+from tradepost.transfer.file_entity import NO_ENTITY, FileEntity, RowShape
 from tradepost.transfer.row import Born
 
-# What became of an entity: added, there already, or what was wrong with it.
-Outcome = Literal["added", "there"] | list[MemberError]
+# The outcome for an entity: added, already there, or rejected with errors.
+ImportOutcome = Literal["added", "there"] | list[MemberError]
 
 
 @dataclass(slots=True)
 class Entry:
-    """An entity whose members are fine by themselves, and what stood in the file if it is from one."""
+    """An entity whose members are valid by themselves; `entity` is what its file contains."""
 
     values: Values
     born: Born
-    rows: int = 2  # that it takes in the database, its event included
-    given: Given = NOTHING
+    rows: int = 2  # in the database, including its event
+    entity: FileEntity = NO_ENTITY
 
 
 class Kind(Protocol):
-    """Users, products, orders: whatever can be imported."""
+    """The import of users, addresses, products or orders."""
 
     @property
     def record(self) -> type[Record]:
-        """What its entities are."""
+        """The record of its entities."""
 
     @property
-    def shape(self) -> Shape:
-        """What rows of a file say."""
+    def shape(self) -> RowShape:
+        """The shape of its rows."""
 
     @property
     def input(self) -> Input:
-        """How an entity's members are judged."""
+        """The checks of an entity's members."""
 
     def entry(self, values: Values, now_ms: int) -> Entry:
-        """Judges the members against one another; raises `Invalid`."""
+        """Checks the members against each other; raises `Invalid`."""
 
-    async def add(self, change: Change, entries: Sequence[Entry]) -> list[Outcome]:
-        """Writes the entries that are not there yet; what became of each."""
+    async def add(self, change: Change, entries: Sequence[Entry]) -> list[ImportOutcome]:
+        """Writes the entries that are not there yet; returns the outcome for each."""

@@ -1,7 +1,7 @@
-"""The loading: entries are written in batches, each in one transaction, with all they announce.
+"""Writing entries in batches, each in one transaction with its events.
 
-A batch that the database refuses is tried again, for a race lost to another writer turns into "there
-already"; what is still refused is written in halves, until the entry that spoils it stands alone.
+A batch that the database refuses is tried again: after a race lost to another writer, the entry is already
+there. A batch that is still refused is written in halves, until the offending entry is alone.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,26 +12,26 @@ from tradepost.access.idempotency import Answer
 from tradepost.actions.change import Change
 from tradepost.perform import Performer
 from tradepost.problems import Duplicate, MemberError
-from tradepost.transfer.kind import Entry, Kind, Outcome
+from tradepost.transfer.kind import Entry, ImportOutcome, Kind
 
-# A batch shares a commit, and the pages of the indexes that its rows dirty; other writers wait for no more.
+# A batch shares one commit and the index pages that its rows change. Larger ones would keep writers waiting.
 _BATCH_ENTRIES = 5_000
 _BATCH_ROWS = 20_000
-_TRIES = 3
+_ATTEMPTS = 3
 
 
 @dataclass
 class Loading:
-    """Whoever loads, and what the events of it give as their source."""
+    """Writes entries for a caller; `source` is the source of their events."""
 
     performer: Performer
     caller: Caller
     source: str
 
-    async def write(self, kind: Kind, batch: Sequence[Entry]) -> list[Outcome]:
-        """Writes what is not there yet; what became of each entry."""
+    async def write(self, kind: Kind, batch: Sequence[Entry]) -> list[ImportOutcome]:
+        """Writes the entries that are not there yet; returns the outcome for each."""
         refused: tuple[MemberError, ...] = ()
-        for _ in range(_TRIES):
+        for _ in range(_ATTEMPTS):
             try:
                 return await self._write(kind, batch)
             except Duplicate as problem:
@@ -41,8 +41,8 @@ class Loading:
         middle = len(batch) // 2
         return [*await self.write(kind, batch[:middle]), *await self.write(kind, batch[middle:])]
 
-    async def _write(self, kind: Kind, batch: Sequence[Entry]) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    async def _write(self, kind: Kind, batch: Sequence[Entry]) -> list[ImportOutcome]:
+        outcomes: list[ImportOutcome] = []
 
         async def action(change: Change) -> Answer:
             outcomes[:] = await kind.add(change, batch)
@@ -53,7 +53,7 @@ class Loading:
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Entries as they are written together."""
+    """The entries in batches of bounded size."""
     batch: list[Entry] = []
     rows = 0
     for entry in entries:

@@ -1,4 +1,4 @@
-"""Looking up many at once: one statement for all that a batch asks, and none where it asks nothing."""
+"""Looking up all values of a batch in one statement, or in none if there are no values."""
 
 from collections.abc import Iterable
 
@@ -10,15 +10,15 @@ from tradepost.storage.statements import identities
 
 
 async def rows(
-    change: Change, statement: Statement, name: str, wanted: Iterable[str | None], **given: str
+    change: Change, statement: Statement, name: str, wanted: Iterable[str | None], **parameters: str
 ) -> list[Row]:
-    """The rows of a statement that takes a list of texts as its parameter `name`."""
-    asked = sorted({each for each in wanted if each is not None})
-    if not asked:
+    """The rows of a statement for the list `wanted`, which is its parameter `name`."""
+    values = sorted({each for each in wanted if each is not None})
+    if not values:
         return []
-    return await change.tx.rows(statement, **{name: asked}, **given)
+    return await change.tx.rows(statement, **{name: values}, **parameters)
 
 
 async def ids(change: Change, record: type[Record], wanted: Iterable[str | None]) -> set[str]:
-    """Of these ids those that are taken."""
+    """Those of the ids that exist."""
     return {row[0] for row in await rows(change, identities.BY_ID[record], "ids", wanted)}

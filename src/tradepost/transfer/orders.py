@@ -1,7 +1,7 @@
-"""Orders of the past: recorded as they were, with their prices and their status; they take no stock.
+"""Importing orders of the past: they keep their prices and their status, and take no stock.
 
-They may name archived products and deactivated users. By their ids they may even name deleted ones, as the
-orders that `export` writes do.
+They may refer to archived products and deactivated users. By id they may even refer to deleted ones, as the
+orders of an export do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,22 +21,22 @@ from tradepost.domain.record import members
 from tradepost.problems import Invalid, MemberError
 from tradepost.storage.plain import plain
 from tradepost.storage.statements import references
-from tradepost.transfer.given import Shape
-from tradepost.transfer.kind import Entry, Outcome
-from tradepost.transfer.order_names import Names, Priced, names
+from tradepost.transfer.file_entity import RowShape
+from tradepost.transfer.kind import Entry, ImportOutcome
+from tradepost.transfer.order_lookups import OrderLookups, Priced, look_up
 from tradepost.transfer.row import LineRow, OrderRow, born, check_id, ms_of, user_errors
 
-_PRICES_REMEMBERED = 16_384
+_REMEMBERED_PRICES = 16_384
 
 _ADDRESS_NAMES = [(each.name, each.json_name) for each in members(Address)]
 _address = Input(Address, names_of(Address), frozenset({"user_id"}))
 
 
 class OrderKind:
-    """Orders in files."""
+    """The import of orders."""
 
     record = Order
-    shape = Shape(OrderRow, LineRow)
+    shape = RowShape(OrderRow, LineRow)
 
     def __init__(self) -> None:
         self.input = Input(OrderRow, names_of(OrderRow))
@@ -48,8 +48,8 @@ class OrderKind:
             raise Invalid.of(errors)
         return Entry(values, born(values, now_ms), 2 + len(values["line_items"]))
 
-    async def add(self, change: Change, entries: Sequence[Entry]) -> list[Outcome]:
-        batch = _Batch(change, await names(change, [entry.values for entry in entries]))
+    async def add(self, change: Change, entries: Sequence[Entry]) -> list[ImportOutcome]:
+        batch = _Batch(change, await look_up(change, [entry.values for entry in entries]))
         outcomes = [batch.judge(entry) for entry in entries]
         await batch.write()
         return outcomes
@@ -58,15 +58,15 @@ class OrderKind:
 class _Batch:
     """Orders that are written together."""
 
-    def __init__(self, change: Change, known: Names) -> None:
+    def __init__(self, change: Change, known: OrderLookups) -> None:
         self._change = change
         self._known = known
         self._orders: list[dict[str, Any]] = []
         self._lines: list[dict[str, Any]] = []
         self._references: list[dict[str, str]] = []
 
-    def judge(self, entry: Entry) -> Outcome:
-        """What becomes of an order; its rows join those to write."""
+    def judge(self, entry: Entry) -> ImportOutcome:
+        """The outcome for an order; if it is added, its rows are written by `write`."""
         values, known = entry.values, self._known
         if values["reference"] in known.references or values["id"] in known.orders:
             return "there"
@@ -97,7 +97,7 @@ class _Batch:
         return "added"
 
     async def write(self) -> None:
-        """Writes the rows, and announces the orders."""
+        """Writes the rows and announces the orders."""
         change = self._change
         for statement, rows in (
             (plain(Order).insert, self._orders),
@@ -110,10 +110,10 @@ class _Batch:
             change.announce("order.placed", Order.plural, order["id"])
 
     def _address(self, values: Values, user_id: str, errors: list[MemberError]) -> str | None:
-        """The address as the file tells it, else as it is now."""
-        told, address_id = values["shipping_address"], values["shipping_address_id"]
-        if told is not None or address_id is None:
-            return None if told is None else msgspec.json.encode(told).decode()
+        """The address in the file; otherwise the present content of the user's address."""
+        snapshot, address_id = values["shipping_address"], values["shipping_address_id"]
+        if snapshot is not None or address_id is None:
+            return None if snapshot is None else msgspec.json.encode(snapshot).decode()
         address = self._known.addresses.get(address_id)
         if address is None or address.user_id != user_id:
             errors.append(MemberError(("shipping_address_id",), "names no address of the user", "unknown"))
@@ -122,9 +122,9 @@ class _Batch:
         return msgspec.json.encode(snapshot).decode()
 
     def _sold(self, values: Values, errors: list[MemberError]) -> tuple[str, list[tuple[Any, Priced, int]]]:
-        """The lines with their products and prices; the currency is told, or that of the products."""
-        told: str | None = values["currency"]
-        currency = told or ""
+        """The currency, and the lines with products and prices. The default is the products' currency."""
+        stated: str | None = values["currency"]
+        currency = stated or ""
         sold = []
         for index, line in enumerate(values["line_items"]):
             product = self._known.product(line)
@@ -133,8 +133,8 @@ class _Batch:
                 errors.append(MemberError(("line_items", index, member), "names no product", "unknown"))
                 continue
             currency = currency or product.currency
-            if product.currency != currency and (told is None or line.unit_price is None):
-                message = f"is priced in {product.currency}, the order in {currency}"
+            if product.currency != currency and (stated is None or line.unit_price is None):
+                message = f"is priced in {product.currency}, but the order is in {currency}"
                 errors.append(MemberError(("line_items", index), message, "currency_mismatch"))
                 continue
             price = product.price if line.unit_price is None else _units(line.unit_price, currency)
@@ -177,22 +177,24 @@ class _Batch:
 
 
 def _identity_errors(values: Values) -> Iterator[MemberError]:
-    """An order says who it is, and once who ordered."""
+    """An order needs an identity, and exactly one statement of its user."""
     yield from user_errors(values)
     if values["id"] is None and values["reference"] is None:
-        message = "is required, or an id: the order is known by it when the file is read again"
+        message = "is required unless there is an id: it identifies the order when the file is imported again"
         yield MemberError(("reference",), message, "required")
 
 
 def _line_errors(lines: Sequence[Any], now_ms: int) -> Iterator[MemberError]:
     for index, line in enumerate(lines):
         if line.product_id is None and line.sku is None:
-            yield MemberError(("line_items", index, "sku"), "is required, or a productId", "required")
+            yield MemberError(
+                ("line_items", index, "sku"), "is required unless there is a productId", "required"
+            )
         if line.id is None:
             continue
-        wrong = check_id(line.id) or ("is of the future" if ms_of(line.id) > now_ms else None)
-        if wrong:
-            yield MemberError(("line_items", index, "id"), wrong, "invalid")
+        fault = check_id(line.id) or ("is in the future" if ms_of(line.id) > now_ms else None)
+        if fault:
+            yield MemberError(("line_items", index, "id"), fault, "invalid")
 
 
 def _address_errors(address: Mapping[str, Any] | None) -> list[MemberError]:
@@ -207,9 +209,9 @@ def _address_errors(address: Mapping[str, Any] | None) -> list[MemberError]:
     return []
 
 
-@lru_cache(_PRICES_REMEMBERED)
+@lru_cache(_REMEMBERED_PRICES)
 def _units(price: float, currency: str) -> int | str:
-    """A price as it is kept, or what is wrong with it."""
+    """A price as it is stored, or an error message."""
     try:
         units = to_units(price, currency)
     except NotMoney as error:

@@ -1,4 +1,4 @@
-"""Whose things are: the users that rows name, by id or by email."""
+"""Which user each row belongs to, by id or by email."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,25 +12,25 @@ from tradepost.transfer import lookup
 
 
 class Owners(NamedTuple):
-    """Of the users that rows name, those that are there. By its id, even a deleted one is."""
+    """The users that rows name and that exist. By id, deleted users count as well."""
 
     by_email: dict[str, str]
     ids: set[str]
 
     def of(self, values: Values, errors: list[MemberError]) -> str:
-        """The id of a row's user; notes an error if there is none."""
+        """The id of a row's user; adds to `errors` if there is none."""
         user_id = values["user_id"]
-        found = user_id if user_id in self.ids else None
+        known = user_id if user_id in self.ids else None
         if user_id is None:
-            found = self.by_email.get(values["user_email"].casefold())
-        if found is None:
+            known = self.by_email.get(values["user_email"].casefold())
+        if known is None:
             member = "user_email" if user_id is None else "user_id"
             errors.append(MemberError((member,), "names no user", "unknown"))
-        return found or ""
+        return known or ""
 
 
 async def owners(change: Change, rows: Sequence[Values]) -> Owners:
-    """The users that rows name."""
+    """Looks up the users that rows name."""
     emails = [row["user_email"].casefold() for row in rows if row["user_email"]]
     return Owners(
         dict(await lookup.rows(change, identities.USERS_BY_EMAIL, "names", emails)),

@@ -1,7 +1,7 @@
-"""What a row of a file may say: a record's members, and those that only history has.
+"""The rows of files: a record's members, plus those that only records of the past have.
 
-A row declares itself as a record does, so that it is judged by the same rules, in the same words, as the body
-of a request. `reason` is what a rejected row carries; like all that is read-only it is accepted and ignored.
+A row is declared like a record: it is checked by the same rules and with the same messages as the body of a
+request. Rejected rows have a `reason`, which is accepted and ignored like any read-only member.
 """
 
 import re
@@ -26,16 +26,16 @@ from tradepost.domain.user import User
 from tradepost.problems import MemberError, invalid
 
 _UUID7 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_AHEAD_MS = 60_000  # how far the clock of whoever wrote a file may be ahead of ours
+_MAX_AHEAD_MS = 60_000  # how far the clock of the file's author may be ahead of ours
 
 
 def check_id(text: str) -> str | None:
-    """What is wrong with an id, if anything."""
-    return None if _UUID7.fullmatch(text) else "has to be a UUIDv7 in lower case, as `export` writes it"
+    """The error message for an id; None if it is valid."""
+    return None if _UUID7.fullmatch(text) else "must be a lowercase UUIDv7, as `export` writes it"
 
 
 def check_instant(text: str) -> str | None:
-    """What is wrong with an instant, if anything."""
+    """The error message for an instant; None if it is valid."""
     try:
         _ms(text)
     except ValueError as error:
@@ -43,15 +43,15 @@ def check_instant(text: str) -> str | None:
     return None
 
 
-_Id = Annotated[str | None, Meta(description="Kept as it is; it carries the instant."), Checked(check_id)]
+_Id = Annotated[str | None, Meta(description="Contains the instant of creation."), Checked(check_id)]
 _Instant = Annotated[str | None, Meta(description="RFC 3339."), Checked(check_instant)]
-_UserId = Annotated[Identifier | None, Meta(description="Whose it is.")]
-_UserEmail = Annotated[EmailAddress | None, Meta(description="Whose it is, by email.")]
+_UserId = Annotated[Identifier | None, Meta(description="The user it belongs to.")]
+_UserEmail = Annotated[EmailAddress | None, Meta(description="The user it belongs to, by email.")]
 _Ignored = Annotated[Any, READ_ONLY]
 
 
 def _in_files(record: type[Record], *own: tuple[str, Any, Any]) -> type[Record]:
-    """A plain record as a row has it: with its id and its instants."""
+    """The row of a record without children: its members, with its id and instants."""
     fields: list[tuple[str, Any, Any]] = [
         ("id", _Id, None),
         ("created_at", _Instant, None),
@@ -68,19 +68,19 @@ AddressRow = _in_files(Address, ("user_id", _UserId, None), ("user_email", _User
 
 
 class OrderRow(Record, kw_only=True):
-    """An order as it was: with its own id or a reference, its prices, and the address it went to."""
+    """An order of the past: with an id or a reference, its prices, and the address it was shipped to."""
 
     kind: ClassVar[str] = Order.kind
     plural: ClassVar[str] = Order.plural
 
     id: _Id = None  # type: ignore[assignment]  # a row need not have one yet
-    reference: Annotated[Name | None, Meta(description="What its own system calls it.")] = None
+    reference: Annotated[Name | None, Meta(description="Its name in the system it came from.")] = None
     user_id: _UserId = None
     user_email: _UserEmail = None
     status: Annotated[Literal["PENDING", "FULFILLED", "CANCELLED"], Meta()] = "PENDING"
     currency: Annotated[str | None, Meta(description="ISO 4217."), Checked(check_currency)] = None
     shipping_address_id: Annotated[Identifier | None, Meta()] = None
-    shipping_address: Annotated[dict[str, Any] | None, Meta(description="As it was."), JSON] = None
+    shipping_address: Annotated[dict[str, Any] | None, Meta(description="Its content then."), JSON] = None
     created_at: _Instant = None
     total: _Ignored = None
     updated_at: _Ignored = None
@@ -88,7 +88,7 @@ class OrderRow(Record, kw_only=True):
 
 
 class LineRow(Record, kw_only=True):
-    """A line of an order: what the product was called and cost then, or else what it does today."""
+    """A line of an order: the product's name and price at the time, or by default those of today."""
 
     kind: ClassVar[str] = "line_item"
     plural: ClassVar[str] = "line_items"
@@ -107,39 +107,39 @@ class LineRow(Record, kw_only=True):
 
 
 class Born(typing.NamedTuple):
-    """When an entity was created: milliseconds, and the text."""
+    """The instant of creation, in milliseconds since 1970 and as text."""
 
     ms: int
     text: str
 
 
 def born(values: Values, now_ms: int) -> Born:
-    """When a row's entity was created: by its id, by its createdAt, or now. Raises `Invalid`."""
-    given, entity_id = values["created_at"], values["id"]
-    ms = ms_of(entity_id) if entity_id else _ms(given) if given else now_ms
-    if ms > now_ms + _AHEAD_MS:
+    """When a row's entity was created: from its id, its createdAt, or now. Raises `Invalid`."""
+    created_at, entity_id = values["created_at"], values["id"]
+    ms = ms_of(entity_id) if entity_id else _ms(created_at) if created_at else now_ms
+    if ms > now_ms + _MAX_AHEAD_MS:
         raise invalid(("created_at",), "is in the future", "out_of_range")
-    if entity_id and given and _ms(given) != ms:
-        message = f"is not the instant that the id carries, which is {instant(ms)}"
+    if entity_id and created_at and _ms(created_at) != ms:
+        message = f"must be the instant in the id, {instant(ms)}"
         raise invalid(("created_at",), message, "not_of_id")
     return Born(ms, instant(ms))
 
 
 def user_errors(values: Values) -> Iterator[MemberError]:
-    """A row says once whose it is."""
+    """A row names its user exactly once."""
     if (values["user_id"] is None) == (values["user_email"] is None):
         missing = values["user_id"] is None
-        message = "is required, or a userId" if missing else "says the same as userId: give one of them"
+        message = "is required unless there is a userId" if missing else "is redundant: userId is set, too"
         yield MemberError(("user_email",), message, "required" if missing else "ambiguous")
 
 
 def normal(text: str | None) -> str | None:
-    """An instant as we write it, where there is one."""
+    """An instant in our own notation, if there is one."""
     return instant(_ms(text)) if text else None
 
 
 def ms_of(entity_id: str) -> int:
-    """The instant that a UUIDv7 carries."""
+    """The instant in a UUIDv7, in milliseconds since 1970."""
     return int(entity_id[:8] + entity_id[9:13], 16)
 
 

@@ -1,4 +1,4 @@
-"""Files: opened by name or as the standard streams, packed or plain, read in lines of bounded length."""
+"""Files or standard streams, plain or gzipped, read in lines of bounded length."""
 
 import gzip
 import io
@@ -13,18 +13,18 @@ from typing import IO, BinaryIO, Literal, NamedTuple, cast
 Format = Literal["csv", "jsonl"]
 
 STANDARD = "-"
-MAX_LINE = 1024 * 1024  # as the largest body of a request
+MAX_LINE = 1024 * 1024  # bytes, as the largest body of a request
 _ENDINGS: dict[str, Format] = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 _GZIP = b"\x1f\x8b"
-_PACK_LEVEL = 6
+_GZIP_LEVEL = 6
 
 
 class Unreadable(Exception):
-    """A file that cannot be read at all; the message says why."""
+    """A file that cannot be read; the message says why, to be printed after its name."""
 
 
-class Line(NamedTuple):
-    """A line with its number; `whole` unless it was longer than lines may be."""
+class FileLine(NamedTuple):
+    """A line with its number; `whole` unless it is longer than `MAX_LINE`."""
 
     number: int
     content: bytes
@@ -32,14 +32,14 @@ class Line(NamedTuple):
 
 
 class Source:
-    """A file being read. `size` and `position` are bytes on the disk; 0 where that means nothing."""
+    """A file being read. `size` and `position` are bytes on the disk; 0 for streams."""
 
     def __init__(self, raw: io.BufferedReader) -> None:
         self._raw = raw
         self._measured = raw.seekable()
         self.size = os.fstat(raw.fileno()).st_size if self._measured else 0
-        packed = raw.peek(2)[:2] == _GZIP
-        self._file: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if packed else raw
+        zipped = raw.peek(2)[:2] == _GZIP
+        self._file: IO[bytes] = cast("IO[bytes]", gzip.GzipFile(fileobj=raw)) if zipped else raw
 
     def is_at(self, path: Path) -> bool:
         """Whether this is the file at `path`."""
@@ -49,8 +49,8 @@ class Source:
     def position(self) -> int:
         return self._raw.tell() if self._measured else 0
 
-    def lines(self) -> Iterator[Line]:
-        """Every line, without a byte order mark. Raises `Unreadable` where the file breaks off."""
+    def lines(self) -> Iterator[FileLine]:
+        """Every line, without a byte order mark. Raises `Unreadable` where the file is damaged."""
         number, whole = 0, True
         while True:
             content = self._read()
@@ -64,35 +64,35 @@ class Source:
                 more = self._read()
                 if not more or more.endswith(b"\n"):
                     break
-            yield Line(number, content, whole)
+            yield FileLine(number, content, whole)
             whole = True
 
     def _read(self) -> bytes:
         try:
             return self._file.readline(MAX_LINE)
         except (OSError, EOFError, zlib.error) as error:
-            raise Unreadable(f"breaks off: {error}") from None
+            raise Unreadable(f"the file is truncated or damaged: {error}") from None
 
 
-def format_of(name: str, asked: Format | None) -> Format:
-    """The format asked for, else the one the name tells; raises `Unreadable`."""
-    if asked is not None:
-        return asked
+def format_of(name: str, option: Format | None) -> Format:
+    """The format of the option, or otherwise of the file name; raises `Unreadable` if neither tells."""
+    if option is not None:
+        return option
     path = Path(name.removesuffix(".gz"))
-    found = _ENDINGS.get(path.suffix.lower())
-    if found is None:
-        raise Unreadable("does not tell its format by its name: say --format csv or --format jsonl")
-    return found
+    form = _ENDINGS.get(path.suffix.lower())
+    if form is None:
+        raise Unreadable("the name does not tell the format: add --format csv or --format jsonl")
+    return form
 
 
 @contextmanager
 def reading(name: str) -> Iterator[Source]:
-    """A file to read; `-` is the standard input. Raises `Unreadable`."""
+    """Opens a file to read; `-` is standard input. Raises `Unreadable` if it cannot be opened."""
     if name == STANDARD:
         yield Source(cast("io.BufferedReader", sys.stdin.buffer))
         return
     try:
-        raw = Path(name).open("rb")  # noqa: SIM115 (closed below; errors inside the block are not about opening)
+        raw = Path(name).open("rb")  # noqa: SIM115 (closed below; errors in the block are not errors of opening)
         source = Source(raw)
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
@@ -102,7 +102,10 @@ def reading(name: str) -> Iterator[Source]:
 
 @contextmanager
 def writing(name: str) -> Iterator[BinaryIO]:
-    """A file to write, there under its name once it is complete; `-` is the standard output."""
+    """Opens a file to write, which gets its name once it is complete; `-` is standard output.
+
+    Raises `OSError` if it cannot be written.
+    """
     if name == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -116,9 +119,9 @@ def writing(name: str) -> Iterator[BinaryIO]:
     try:
         with part.open("wb") as raw:
             if name.endswith(".gz"):
-                # Without name and time, the same records pack to the same bytes.
-                with gzip.GzipFile("", "wb", _PACK_LEVEL, raw, mtime=0) as packed:
-                    yield cast("BinaryIO", packed)
+                # Without a name and a time, the same records give the same bytes.
+                with gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as zipped:
+                    yield cast("BinaryIO", zipped)
             else:
                 yield raw
         part.replace(path)
@@ -129,5 +132,5 @@ def writing(name: str) -> Iterator[BinaryIO]:
 
 def _without_mark(content: bytes) -> bytes:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Unreadable("is written in UTF-16: save it as UTF-8")
+        raise Unreadable("the encoding is UTF-16: save the file as UTF-8")
     return content.removeprefix(b"\xef\xbb\xbf")

@@ -1,4 +1,4 @@
-"""What became of a file's entities, counted."""
+"""The counts of an import."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from tradepost.domain.record import camel
 from tradepost.problems import MemberError, Outside, Path
 
-_REASONS_KEPT = 200
+_MAX_REASONS = 200
 _OTHER = "other reasons"
 
 
 @dataclass
 class Tally:
-    """How many were read, and what became of them; rejected ones also by reason."""
+    """How many entities were read, added, already there and rejected, and the rejected ones by reason."""
 
     read: int = 0
     added: int = 0
@@ -22,15 +22,15 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def reject(self, errors: Sequence[MemberError], fault: str | None = None) -> None:
-        """Counts a rejected entity, under each kind of thing that is wrong with it."""
+        """Counts a rejected entity under each kind of its errors."""
         self.rejected += 1
         for reason in {_kind(error) for error in errors} or {fault or ""}:
-            known = reason in self.reasons or len(self.reasons) < _REASONS_KEPT
+            known = reason in self.reasons or len(self.reasons) < _MAX_REASONS
             self.reasons[reason if known else _OTHER] += 1
 
 
-def said(error: MemberError) -> str:
-    """What is wrong with one member: `lineItems[0].quantity is required`."""
+def described(error: MemberError) -> str:
+    """An error as a line: `lineItems[0].quantity is required`."""
     return f"{_dotted(error.path)} {error.message}".strip()
 
 
@@ -44,6 +44,6 @@ def _named(part: str) -> str:
 
 
 def _kind(error: MemberError) -> str:
-    """What goes wrong in the same way, wherever in a list."""
+    """The kind of an error, without positions in lists."""
     path = ".".join(_named(part) for part in error.path if isinstance(part, str))
     return f"{path} ({error.code})".strip()

@@ -1,1 +1,1 @@
-"""What `tradepost doctor` looks at: each check is a function that yields its findings."""
+"""The checks of `tradepost doctor`: each is a function that yields its findings."""

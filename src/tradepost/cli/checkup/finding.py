@@ -1,4 +1,4 @@
-"""A finding: how serious, what was seen, and what to do about it."""
+"""A finding: its severity, what was observed, and advice."""
 
 from typing import Literal, NamedTuple
 
@@ -14,15 +14,15 @@ class Finding(NamedTuple):
 
 
 def ok(text: str) -> Finding:
-    """All is well."""
+    """The check passed."""
     return Finding("ok", text)
 
 
-def warn(seen: str, advice: str) -> Finding:
-    """It works, but somebody should look."""
-    return Finding("warn", f"{seen}: {advice}")
+def warn(observed: str, advice: str) -> Finding:
+    """The service works, but an operator should look at this."""
+    return Finding("warn", f"{observed}: {advice}")
 
 
-def fail(seen: str, advice: str) -> Finding:
-    """It does not work."""
-    return Finding("fail", f"{seen}: {advice}")
+def fail(observed: str, advice: str) -> Finding:
+    """The service does not work."""
+    return Finding("fail", f"{observed}: {advice}")

@@ -19,66 +19,66 @@ from tradepost.settings import Settings
 
 _PYTHON = (3, 11)
 _SQLITE = (3, 35)  # RETURNING
-_NOT_BEFORE_MS = 1_767_225_600_000  # 2026-01-01: this program is younger
-_NOT_AFTER = 2100
-_SECONDS = 2
+_NOT_BEFORE_MS = 1_767_225_600_000  # 2026-01-01: older than any release of this program
+_LAST_YEAR = 2100
+_TIMEOUT_SECONDS = 2
 
 
 def python() -> Iterator[Finding]:
-    """The language it runs in."""
-    seen = f"Python {platform.python_version()}"
+    """The version of Python."""
+    observed = f"Python {platform.python_version()}"
     if sys.version_info < _PYTHON:
-        yield fail(seen, "tradepost needs 3.11 or newer")
+        yield fail(observed, "tradepost needs 3.11 or newer")
     else:
-        yield ok(seen)
+        yield ok(observed)
 
 
 def sqlite_library() -> Iterator[Finding]:
-    """The library of the embedded engine."""
+    """The version of the SQLite library."""
     version = apsw.sqlite_lib_version()
-    seen = f"SQLite {version}"
+    observed = f"SQLite {version}"
     if tuple(map(int, version.split(".")[:2])) < _SQLITE:
-        yield fail(seen, "tradepost needs 3.35 or newer: install the wheel of apsw anew")
+        yield fail(observed, "tradepost needs 3.35 or newer: reinstall the wheel of apsw")
     else:
-        yield ok(seen)
+        yield ok(observed)
 
 
 def clock() -> Iterator[Finding]:
-    """Whether the clock can be right: ids and events carry its time."""
-    now = Clock().now()
-    seen = f"the clock says {instant(now)}"
-    if now < _NOT_BEFORE_MS or datetime.fromtimestamp(now / 1000, UTC).year >= _NOT_AFTER:
-        yield fail(seen, "that cannot be; set it (and keep it set by NTP)")
+    """Whether the clock is plausible: ids and events contain its time."""
+    now_ms = Clock().now()
+    observed = f"the clock says {instant(now_ms)}"
+    if now_ms < _NOT_BEFORE_MS or datetime.fromtimestamp(now_ms / 1000, UTC).year >= _LAST_YEAR:
+        yield fail(observed, "it is wrong; set it, and run NTP")
     else:
-        yield ok(seen)
+        yield ok(observed)
 
 
-def port(found: Settings) -> Iterator[Finding]:
-    """Whether the service could listen."""
-    where = f"{found.host}:{found.port}"
+def port(settings: Settings) -> Iterator[Finding]:
+    """Whether the service can listen on its port."""
+    where = f"{settings.host}:{settings.port}"
     try:
-        with socket.socket(socket.AF_INET6 if ":" in found.host else socket.AF_INET) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind((found.host, found.port))
-            tried.listen()
-        yield ok(f"{where} is free to listen on")
+        with socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET) as attempt:
+            attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            attempt.bind((settings.host, settings.port))
+            attempt.listen()
+        yield ok(f"{where} is free")
     except OSError as error:
-        yield _taken(found, where, error)
+        yield _taken(settings, where, error)
 
 
-def _taken(found: Settings, where: str, error: OSError) -> Finding:
+def _taken(settings: Settings, where: str, error: OSError) -> Finding:
     if error.errno == errno.EADDRINUSE:
-        if _answers(found):
-            return ok(f"{where}: a tradepost is serving there")
-        return fail(f"{where} is taken by another program", "stop it, or choose another TRADEPOST_PORT")
+        if _answers(settings):
+            return ok(f"{where}: tradepost is already serving there")
+        return fail(f"{where} is taken by another program", "stop it, or set another TRADEPOST_PORT")
     if error.errno == errno.EACCES:
-        return fail(f"{where} is not ours to listen on", "choose a TRADEPOST_PORT above 1023")
-    return fail(f"{where} cannot be listened on", f"{os.strerror(error.errno or 0)}; see TRADEPOST_HOST")
+        return fail(f"permission denied to listen on {where}", "set a TRADEPOST_PORT above 1023")
+    return fail(f"cannot listen on {where}", f"{os.strerror(error.errno or 0)}; see TRADEPOST_HOST")
 
 
-def _answers(found: Settings) -> bool:
-    """Whether what listens there answers as this program does."""
-    connection = HTTPConnection(found.host, found.port, timeout=_SECONDS)
+def _answers(settings: Settings) -> bool:
+    """Whether the program that listens there is tradepost."""
+    connection = HTTPConnection(settings.host, settings.port, timeout=_TIMEOUT_SECONDS)
     try:
         connection.request("GET", "/livez")
         response = connection.getresponse()
@@ -89,20 +89,20 @@ def _answers(found: Settings) -> bool:
         connection.close()
 
 
-def disk(directory: str, needed: int) -> Iterator[Finding]:
-    """Whether there is room beside the database, `needed` bytes being all that it is now."""
+def disk(directory: str, database_bytes: int) -> Iterator[Finding]:
+    """Whether the disk has space left for the database to double, as a backup needs."""
     state = os.statvfs(directory)
-    free = state.f_bavail * state.f_frsize
-    seen = f"{_size(free)} free on the disk of the database"
-    if free < _FULL:
-        yield fail(seen, "make room; writes are about to fail")
-    elif free < max(_LITTLE, needed):
-        yield warn(seen, "make room: growing, backups and VACUUM need some")
+    free_bytes = state.f_bavail * state.f_frsize
+    observed = f"{_size(free_bytes)} free on the disk of the database"
+    if free_bytes < _FULL_BYTES:
+        yield fail(observed, "free some space; writes are about to fail")
+    elif free_bytes < max(_LOW_BYTES, database_bytes):
+        yield warn(observed, "free some space: growth, backups and VACUUM need it")
     else:
-        yield ok(seen)
+        yield ok(observed)
 
 
-_FULL, _LITTLE = 64 * 2**20, 2**30
+_FULL_BYTES, _LOW_BYTES = 64 * 2**20, 2**30
 
 
 def write_ahead_log(database: Path) -> Finding:

@@ -1,4 +1,4 @@
-"""The database: reachable, of our schema, writable, and set up so that what was acknowledged is kept."""
+"""The database: reachable, migrated, writable, and configured to keep acknowledged writes."""
 
 import os
 import secrets
@@ -10,7 +10,7 @@ from tradepost import assembly
 from tradepost.cli.checkup import machine
 from tradepost.cli.checkup.finding import Finding, fail, ok, warn
 from tradepost.cli.checkup.webhooks import webhooks
-from tradepost.clock import Clock, instant, parse_instant
+from tradepost.clock import Clock, parse_instant
 from tradepost.problems import Problem
 from tradepost.settings import Settings
 from tradepost.storage.database import Database, Row, Writing
@@ -19,40 +19,40 @@ from tradepost.storage.statement import Statement
 from tradepost.storage.statements import checkup, counts, references
 
 _OLDEST_POSTGRES = 13_00_00  # pg_current_xact_id
-_RESERVED = 3  # connections that PostgreSQL keeps for its superuser
+_RESERVED = 3  # connections that PostgreSQL reserves for its superuser
 _SKEW_MS = 2_000
 _FULL_SYNC = 2
 
 
 class _Undone(Exception):
-    """Ends the write test, so that nothing of it stays."""
+    """Ends the write test, so that it is rolled back."""
 
 
-async def store(found: Settings) -> AsyncIterator[Finding]:
-    """All about the database."""
-    if found.database_file:
-        usable, findings = _file(found.database_file)
+async def store(settings: Settings) -> AsyncIterator[Finding]:
+    """The findings about the database."""
+    if settings.database_file:
+        usable, findings = _file(settings.database_file)
         for finding in findings:
             yield finding
         if not usable:
             return
-    database = assembly.database(found)
+    database = assembly.database(settings)
     try:
         await database.start()
     except Problem as problem:
-        yield fail(problem.detail, "is it running, and TRADEPOST_DATABASE_URL right?")
+        yield fail(problem.detail, "is it running, and is TRADEPOST_DATABASE_URL right?")
         return
-    yield ok(f"the database answers: {_shown(found.database_url)}")
+    yield ok(f"the database answers: {_shown(settings.database_url)}")
     try:
-        async for finding in _opened(database, found):
+        async for finding in _opened(database, settings):
             yield finding
     finally:
         await database.stop()
 
 
-async def _opened(database: Database, found: Settings) -> AsyncIterator[Finding]:
+async def _opened(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     engine = _postgres if database.name == "postgresql" else _sqlite
-    async for finding in engine(database, found):
+    async for finding in engine(database, settings):
         yield finding
     version = await database.schema_version()
     yield _schema(version)
@@ -60,59 +60,61 @@ async def _opened(database: Database, found: Settings) -> AsyncIterator[Finding]
         yield await _written(database)
         yield await _keys(database)
         yield await _ahead(database)
-        async for finding in webhooks(database, found):
+        async for finding in webhooks(database, settings):
             yield finding
 
 
 def _file(name: str) -> tuple[bool, list[Finding]]:
-    """The file of an embedded database, without making it; and whether it can be opened."""
+    """Whether the file of an SQLite database can be opened, and findings about it. Never creates it."""
     path = Path(name).absolute()
     directory = path.parent
     if not directory.is_dir():
-        return False, [fail(f"there is no folder {directory}", "make it, or change TRADEPOST_DATABASE_URL")]
+        return False, [fail(f"there is no folder {directory}", "create it, or change TRADEPOST_DATABASE_URL")]
     if not os.access(directory, os.W_OK):
-        return False, [fail(f"{directory} cannot be written", "SQLite keeps its journal beside the database")]
+        return False, [fail(f"{directory} is not writable", "SQLite stores its journal there")]
     if not path.exists():
-        missing = warn(f"there is no database at {path}", "`tradepost serve` or `tradepost migrate` makes it")
+        missing = warn(
+            f"there is no database at {path}", "`tradepost serve` or `tradepost migrate` creates it"
+        )
         return False, [missing, *machine.disk(str(directory), 0)]
     if not os.access(path, os.W_OK):
-        return False, [fail(f"{path} cannot be written", "give its owner or its mode back")]
+        return False, [fail(f"{path} is not writable", "correct its owner or mode")]
     return True, [*machine.disk(str(directory), path.stat().st_size), machine.write_ahead_log(path)]
 
 
-async def _sqlite(database: Database, found: Settings) -> AsyncIterator[Finding]:
-    del found
+async def _sqlite(database: Database, settings: Settings) -> AsyncIterator[Finding]:
+    del settings
     journal, synchronous = await _row(database, checkup.SETTINGS)
-    seen = f"journal mode {journal}, synchronous {synchronous}"
+    observed = f"journal mode {journal}, synchronous {synchronous}"
     if journal != "wal":
-        yield fail(seen, "the file system does not allow write-ahead logging: use a local one")
+        yield fail(observed, "the file system does not support write-ahead logging: use a local one")
     elif synchronous < _FULL_SYNC:
-        yield warn(seen, "a power cut may lose acknowledged writes")
+        yield warn(observed, "a power cut may lose acknowledged writes")
     else:
-        yield ok(seen)
+        yield ok(observed)
 
 
-async def _postgres(database: Database, found: Settings) -> AsyncIterator[Finding]:
+async def _postgres(database: Database, settings: Settings) -> AsyncIterator[Finding]:
     row = await _row(database, checkup.SETTINGS)
-    number, version, commit, fsync, pages, most, used, now = row
+    number, version, commit, fsync, pages, most, used, now_ms = row
     if int(number) < _OLDEST_POSTGRES:
         yield fail(f"PostgreSQL {version}", "tradepost needs 13 or newer")
     else:
         yield ok(f"PostgreSQL {version}")
-    kept = f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}"
+    durability = f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}"
     if commit == "off" or "off" in (fsync, pages):
-        yield warn(kept, "a crash may lose acknowledged orders; turn them on")
+        yield warn(durability, "a crash may lose acknowledged writes; turn them on")
     else:
-        yield ok(kept)
-    left = int(most) - _RESERVED - int(used)
-    connections = f"{left} of {most} connections are free, a process takes up to {found.database_pool}"
-    if left < found.database_pool:
+        yield ok(durability)
+    free = int(most) - _RESERVED - int(used)
+    connections = f"{free} of {most} connections are free; a process uses up to {settings.database_pool}"
+    if free < settings.database_pool:
         yield warn(connections, "raise max_connections or lower TRADEPOST_DATABASE_POOL")
     else:
         yield ok(connections)
-    skew = now - Clock().now()
-    if abs(skew) > _SKEW_MS:
-        yield warn(f"PostgreSQL's clock is {skew / 1000:+.1f} s off ours", "keep both set by NTP")
+    skew_ms = now_ms - Clock().now()
+    if abs(skew_ms) > _SKEW_MS:
+        yield warn(f"PostgreSQL's clock differs from ours by {skew_ms / 1000:+.1f} s", "run NTP on both")
 
 
 def _schema(version: str | None) -> Finding:
@@ -120,11 +122,11 @@ def _schema(version: str | None) -> Finding:
         return ok(f"the schema is at {version}")
     if version is None or version < head():
         return fail(f"the schema is at {version or 'none'}, not {head()}", "run `tradepost migrate`")
-    return fail(f"the schema is at {version}, this program knows {head()}", "update tradepost")
+    return fail(f"the schema is at {version}, but this program knows {head()}", "update tradepost")
 
 
 async def _written(database: Database) -> Finding:
-    """A write that is rolled back: it has to work, and to leave nothing."""
+    """Tests a write and its rollback."""
     mark = {"kind": "doctor", "reference": secrets.token_hex(8), "entity_id": ""}
 
     async def work(tx: Writing) -> None:
@@ -137,25 +139,29 @@ async def _written(database: Database) -> Finding:
         pass
     except Problem as problem:
         return fail("a test write failed", problem.detail)
-    except Exception as error:  # noqa: BLE001 (whatever a driver raises, the doctor says it)
+    except Exception as error:  # noqa: BLE001 (any failure of a driver becomes a finding)
         return fail("a test write failed", str(error))
     reading = database.reading()
-    left = await reading.rows(references.KNOWN, kind=mark["kind"], references=[mark["reference"]])
-    return fail("a test write was not undone", "report this") if left else ok("writes work, and roll back")
+    remaining = await reading.rows(references.KNOWN, kind=mark["kind"], references=[mark["reference"]])
+    return (
+        fail("a test write was not rolled back", "please report this")
+        if remaining
+        else ok("writes work, and roll back")
+    )
 
 
 async def _keys(database: Database) -> Finding:
     (count,) = await _row(database, counts.KEYS)
     if not count:
-        return warn("there is no API key", "`tradepost keys create` makes one")
+        return warn("there is no API key", "create one with `tradepost keys create`")
     return ok(f"{count} API key{'s' if count > 1 else ''}")
 
 
 async def _ahead(database: Database) -> Finding:
     row = await database.reading().row(checkup.NEWEST_EVENT)
     if row is not None and parse_instant(row[0]) > Clock().now() + _SKEW_MS:
-        return warn(f"the newest event is of {row[0]}, the future", "the clock was wrong, then or now")
-    return ok(f"the newest event is of {row[0]}" if row else f"no events yet, at {instant(Clock().now())}")
+        return warn(f"the newest event, of {row[0]}, is in the future", "the clock is wrong, or was")
+    return ok(f"the newest event is of {row[0]}" if row else "there are no events yet")
 
 
 async def _row(database: Database, statement: Statement) -> Row:
@@ -163,7 +169,7 @@ async def _row(database: Database, statement: Statement) -> Row:
 
 
 def _shown(url: str) -> str:
-    """A database's address without its password."""
+    """A database URL without its password."""
     parts = urlsplit(url)
     password = f":{parts.password}@" if parts.password else ""
     return url.replace(password, ":…@") if password else url

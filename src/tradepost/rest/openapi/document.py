@@ -7,12 +7,13 @@ catalogue is documented by existing.
 from collections.abc import Iterable, Mapping, Sequence
 
 from tradepost.domain.record import Record
+from tradepost.rest.openapi.address import addresses
 from tradepost.rest.openapi.answers import MEMBER_ERROR, PROBLEM, Answers
-from tradepost.rest.openapi.documents import TAG, documents, path_item
+from tradepost.rest.openapi.documents import TAG, document_paths
 from tradepost.rest.openapi.examples import Examples
 from tradepost.rest.openapi.headers import HEADERS
 from tradepost.rest.openapi.introduction import introduction
-from tradepost.rest.openapi.operations import SECURITY, Operations, addresses
+from tradepost.rest.openapi.operations import SECURITY, ResourceOperations
 from tradepost.rest.openapi.parameters import SHARED
 from tradepost.rest.openapi.schemas import Json, Schemas
 from tradepost.rest.openapi.webhooks import PARAMETERS, webhooks
@@ -41,12 +42,11 @@ def document(
     schemas, answers = Schemas(shapes), Answers(base_url)
     example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
     examples = Examples(shapes, base_url, example)
-    operations = Operations(list(shapes.values()), schemas, answers, examples, deprecated)
+    operations = ResourceOperations(list(shapes.values()), schemas, answers, examples, deprecated)
     paths = {
         address.path: operations.at(address) for shape in shapes.values() for address in addresses(shape)
     }
-    pages = documents(version.name, event_types)
-    paths |= {page.path: path_item(page, answers) for page in pages}
+    paths |= document_paths(version.name, event_types, answers)
     received = webhooks(event_types, schemas, examples)
     return {
         "openapi": "3.1.0",

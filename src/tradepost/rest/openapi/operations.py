@@ -1,11 +1,11 @@
 """The operations: what each method of an address takes and answers, for whatever resource lives there."""
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tradepost.actions.plain import Plain
-from tradepost.domain.record import Mark, camel, members
+from tradepost.domain.record import Mark, members
 from tradepost.problems import (
     Conflict,
     Duplicate,
@@ -27,11 +27,13 @@ from tradepost.problems import (
     VersionRetired,
 )
 from tradepost.rest.openapi import parameters
+from tradepost.rest.openapi.address import ResourceAddress
 from tradepost.rest.openapi.answers import PATCHING, Answers
 from tradepost.rest.openapi.examples import Examples
 from tradepost.rest.openapi.headers import LIFE, RATE, SHOWN
+from tradepost.rest.openapi.links import links
 from tradepost.rest.openapi.schemas import Json, Schemas
-from tradepost.rest.openapi.words import heading, many, one, pascal, words
+from tradepost.rest.openapi.words import heading, many, one, words
 from tradepost.rest.shape import Shape
 
 SECURITY = "apiKey"
@@ -62,60 +64,7 @@ _SAID = {
 
 
 @dataclass(frozen=True)
-class Address:
-    """Where a resource is met: at its own address or below its parent's, as a collection or as an item."""
-
-    shape: Shape
-    under: bool
-    item: bool
-
-    @property
-    def parent_parameter(self) -> str:
-        parent = self.shape.resource.parent
-        return camel(f"{parent.parent.kind}_id") if parent else ""
-
-    @property
-    def path(self) -> str:
-        shape = self.shape
-        above = f"/{shape.parent_segment}/{{{self.parent_parameter}}}" if self.under else ""
-        return f"/{shape.version.name}{above}/{shape.resource.segment}" + ("/{id}" if self.item else "")
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        resource = self.shape.resource
-        return resource.item_methods if self.item else resource.collection_methods
-
-    @property
-    def noun(self) -> str:
-        """`OrderLineItem` below an order, `LineItem` at its own address."""
-        return self._above + pascal(self.shape.resource.one)
-
-    @property
-    def nouns(self) -> str:
-        return self._above + pascal(self.shape.resource.many)
-
-    @property
-    def _above(self) -> str:
-        parent = self.shape.resource.parent
-        return pascal(parent.parent.kind) if self.under and parent else ""
-
-    @property
-    def of(self) -> str:
-        """` of an order`."""
-        parent = self.shape.resource.parent
-        return f" of {one(parent.parent)}" if self.under and parent else ""
-
-
-def addresses(shape: Shape) -> Iterator[Address]:
-    """The addresses of a resource."""
-    for under in (False, True):
-        if (shape.resource.parent and under) or (shape.resource.top and not under):
-            yield Address(shape, under, item=False)
-            yield Address(shape, under, item=True)
-
-
-@dataclass(frozen=True)
-class Operations:
+class ResourceOperations:
     """Makes the operations of an address."""
 
     shapes: Sequence[Shape]
@@ -124,7 +73,7 @@ class Operations:
     examples: Examples
     deprecated: bool
 
-    def at(self, address: Address) -> Json:
+    def at(self, address: ResourceAddress) -> Json:
         """The path item of an address: its parameters, and an operation for each method."""
         record, resource = address.shape.record, address.shape.resource
         found: Json = {"parameters": []}
@@ -133,7 +82,7 @@ class Operations:
         if address.item:
             found["parameters"].append(parameters.path("id", record.kind))
         found["parameters"] += parameters.refer("RequestId", "Traceparent")
-        made: dict[str, Callable[[Address], Json]] = {
+        made: dict[str, Callable[[ResourceAddress], Json]] = {
             "GET": self._get if address.item else self._list,
             "HEAD": self._head,
             "POST": self._post,
@@ -146,7 +95,7 @@ class Operations:
             found[method.lower()] = made[method](address)
         return found
 
-    def _list(self, address: Address) -> Json:
+    def _list(self, address: ResourceAddress) -> Json:
         shape = address.shape
         given = [
             *parameters.refer("Limit", "Cursor", "Offset"),
@@ -167,7 +116,7 @@ class Operations:
             },
         }
 
-    def _get(self, address: Address) -> Json:
+    def _get(self, address: ResourceAddress) -> Json:
         shape = address.shape
         content = self._content(address, self.schemas.selected(shape), self.examples.item(shape))
         carried = [*SHOWN, *LIFE, *RATE]
@@ -181,7 +130,7 @@ class Operations:
             },
         }
 
-    def _head(self, address: Address) -> Json:
+    def _head(self, address: ResourceAddress) -> Json:
         like = self._get(address) if address.item else self._list(address)
         name = like["operationId"].removeprefix("get").removeprefix("list")
         return {
@@ -191,14 +140,14 @@ class Operations:
             "responses": self.answers.without_body(like["responses"]),
         }
 
-    def _post(self, address: Address) -> Json:
+    def _post(self, address: ResourceAddress) -> Json:
         shape = address.shape
         made_of = {each: self.schemas.created(each) for each in self._makes(shape)}
         content = self._one_of(address, made_of, {each: self.examples.created(each) for each in made_of})
         carried = ["Location", *SHOWN, "Idempotency-Replayed", *LIFE, *RATE]
         made = self.answers.success("The new item.", carried, content)
-        new = [address, *(Address(each, under=False, item=False) for each in self._makes(shape)[1:])]
-        made["links"] = {name: link for each in new for name, link in self._links(each)}
+        new = [address, *(ResourceAddress(each, under=False, item=False) for each in self._makes(shape)[1:])]
+        made["links"] = {name: link for each in new for name, link in links(each, self.shapes)}
         kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
         return {
             **self._operation(
@@ -209,7 +158,7 @@ class Operations:
             "responses": {"201": made, **self._problems(address, kinds, method="POST")},
         }
 
-    def _put(self, address: Address) -> Json:
+    def _put(self, address: ResourceAddress) -> Json:
         kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
         return {
             **self._operation(
@@ -226,7 +175,7 @@ class Operations:
             },
         }
 
-    def _patch(self, address: Address) -> Json:
+    def _patch(self, address: ResourceAddress) -> Json:
         schema = self.schemas.patch(address.shape, under=address.under)
         example = self.examples.patch(address.shape, under=address.under)
         kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
@@ -241,7 +190,7 @@ class Operations:
                 "content": {
                     _MERGE_PATCH: {"schema": schema, "example": example},
                     _JSON: {"schema": schema, "example": example},
-                    _vendor(address): {"schema": schema},
+                    address.vendor_type: {"schema": schema},
                 },
             },
             "responses": {
@@ -251,7 +200,7 @@ class Operations:
             },
         }
 
-    def _delete(self, address: Address) -> Json:
+    def _delete(self, address: ResourceAddress) -> Json:
         kinds = [*_LOST_RACE, PreconditionFailed]
         return {
             **self._operation(
@@ -264,7 +213,7 @@ class Operations:
             },
         }
 
-    def _options(self, address: Address) -> Json:
+    def _options(self, address: ResourceAddress) -> Json:
         patch = ["Accept-Patch"] if "PATCH" in address.methods else []
         name = address.noun if address.item else address.nouns
         where = one(address.shape.record) if address.item else f"the {many(address.shape.record)}"
@@ -283,7 +232,7 @@ class Operations:
             },
         }
 
-    def _operation(self, address: Address, name: str, summary: str, action: str = "") -> Json:
+    def _operation(self, address: ResourceAddress, name: str, summary: str, action: str = "") -> Json:
         """What every operation begins with."""
         resource = address.shape.resource
         scope = resource.write_scope if action else resource.read_scope
@@ -297,21 +246,21 @@ class Operations:
             "security": [{SECURITY: [scope]}],
         }
 
-    def _changed(self, address: Address) -> Json:
+    def _changed(self, address: ResourceAddress) -> Json:
         shape = address.shape
         content = self._content(address, self.schemas.item(shape), self.examples.item(shape))
         carried = [*SHOWN, "Content-Location", *LIFE, *RATE]
         return self.answers.success("The item as it is now.", carried, content)
 
-    def _content(self, address: Address, schema: Json, example: Json) -> Json:
-        return {_JSON: {"schema": schema, "example": example}, _vendor(address): {"schema": schema}}
+    def _content(self, address: ResourceAddress, schema: Json, example: Json) -> Json:
+        return {_JSON: {"schema": schema, "example": example}, address.vendor_type: {"schema": schema}}
 
-    def _body(self, address: Address) -> Json:
+    def _body(self, address: ResourceAddress) -> Json:
         schema = self.schemas.body(address.shape, under=address.under)
         example = self.examples.body(address.shape, under=address.under)
         return {"required": True, "content": self._content(address, schema, example)}
 
-    def _new_body(self, address: Address) -> Json:
+    def _new_body(self, address: ResourceAddress) -> Json:
         """The body of a POST: what makes an item, or one of what is made instead."""
         shape = address.shape
         schemas = {each: self.schemas.body(each, under=address.under) for each in self._makes(shape)}
@@ -320,7 +269,9 @@ class Operations:
         content = self._one_of(address, schemas, examples)
         return {"required": not taken.requires_nothing, "content": content}
 
-    def _one_of(self, address: Address, schemas: dict[Shape, Json], examples: dict[Shape, Json]) -> Json:
+    def _one_of(
+        self, address: ResourceAddress, schemas: dict[Shape, Json], examples: dict[Shape, Json]
+    ) -> Json:
         """The content that is of one of several shapes, or of the only one."""
         if len(schemas) == 1:
             return self._content(address, schemas[address.shape], examples[address.shape])
@@ -329,7 +280,7 @@ class Operations:
             each.record.kind: {"summary": one(each.record), "value": example}
             for each, example in examples.items()
         }
-        return {_JSON: {"schema": schema, "examples": shown}, _vendor(address): {"schema": schema}}
+        return {_JSON: {"schema": schema, "examples": shown}, address.vendor_type: {"schema": schema}}
 
     def _makes(self, shape: Shape) -> list[Shape]:
         """What a POST may make."""
@@ -337,7 +288,7 @@ class Operations:
         others = [each for each in self.shapes if each.record is instead]
         return [shape, *others]
 
-    def _problems(self, address: Address, kinds: Kinds, method: str = "GET") -> Json:
+    def _problems(self, address: ResourceAddress, kinds: Kinds, method: str = "GET") -> Json:
         """Those of every operation, of this one, and of the resource's own rules."""
         actions = address.shape.resource.actions
         refused = actions.refuses.get(method, ()) if actions else ()
@@ -352,41 +303,12 @@ class Operations:
         }
         return dict(sorted(found.items()))
 
-    def _unique(self, address: Address) -> Kinds:
+    def _unique(self, address: ResourceAddress) -> Kinds:
         marks = {mark for each in members(address.shape.record) for mark in each.marks}
         return [Duplicate] if marks & _UNIQUE else []
 
-    def _links(self, address: Address) -> Iterator[tuple[str, Json]]:
-        """What can be done next with a new item, and below it."""
-        above = address.parent_parameter if address.under else ""
-        given = {above: f"$request.path.{above}"} if above else {}
-        item = replace(address, item=True)
-        for method, name in (("GET", "get"), ("PUT", "replace"), ("PATCH", "update"), ("DELETE", "delete")):
-            if method in item.methods:
-                yield _link(f"{name}{item.noun}", {**given, "id": "$response.body#/id"})
-        for below in self._below(address.shape):
-            for method, name in (("GET", f"list{below.nouns}"), ("POST", f"create{below.noun}")):
-                if method in below.methods:
-                    yield _link(name, {below.parent_parameter: "$response.body#/id"})
 
-    def _below(self, shape: Shape) -> list[Address]:
-        """The collections below an item."""
-        return [
-            Address(each, under=True, item=False)
-            for each in self.shapes
-            if each.resource.parent and each.resource.parent.parent is shape.record
-        ]
-
-
-def _link(operation: str, given: Json) -> tuple[str, Json]:
-    return operation, {"operationId": operation, "parameters": given}
-
-
-def _vendor(address: Address) -> str:
-    return f"application/vnd.tradepost.v{address.shape.version.number}+json"
-
-
-def _rules(address: Address, action: str, name: str) -> str:
+def _rules(address: ResourceAddress, action: str, name: str) -> str:
     """What the resource's own action says of itself, or what holds for any."""
     actions, record = address.shape.resource.actions, address.shape.record
     own = None if type(actions) is Plain else vars(type(actions)).get(action)
@@ -399,7 +321,7 @@ def _rules(address: Address, action: str, name: str) -> str:
     return next((text for verb, text in _SAID.items() if name.startswith(verb)), "")
 
 
-def _user_keys(address: Address, action: str) -> str:
+def _user_keys(address: ResourceAddress, action: str) -> str:
     """What a key that acts for one user meets here."""
     resource = address.shape.resource
     whole = resource.record.kind == "user" and action == "create"
