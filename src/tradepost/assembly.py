@@ -219,7 +219,7 @@ def _graphql(found: Settings, bound: Bound, perform: Performer, feed: Feed) -> G
         found.graphql_timeout,
     )
     gated = found.env == "production"
-    documents = GraphQLDocuments(bound.schema, limits, suggestions=not gated)
+    documents = GraphQLDocuments(bound.schema, bound.bindings, limits, suggestions=not gated)
     order_status = OrderStatus(bound.resource(Order), perform.database, feed, found.event_prefix)
     return GraphQL(
         bound,
@@ -227,7 +227,6 @@ def _graphql(found: Settings, bound: Bound, perform: Performer, feed: Feed) -> G
         perform,
         order_status,
         timeout=found.graphql_timeout,
-        compiled=found.graphql_compiled,
         gated=gated,
     )
 

@@ -254,11 +254,6 @@ class Settings:
     graphql_max_bytes: int = _setting("65536", "bytes a GraphQL document may have", _number(1, 1 << 20))
     graphql_max_aliases: int = _setting("100", "aliases a GraphQL document may have", _number(0, 100_000))
     graphql_timeout: float = _setting("10", "seconds an operation may take, such as 2.5", _seconds)
-    graphql_compiled: bool = _setting(
-        "1",
-        "0 leaves every operation to the reference executor, which is slower",
-        _switch,
-    )
     graphql_allowlist: Path | None = _setting(
         "", "a file or folder of .graphql documents: no others are answered", _path
     )

@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 def queries(path: Path, limits: Limits | None = None) -> PersistedQueries:
     """Those of a service whose database cannot be reached: an allowlist needs none."""
     database = SqliteDatabase(str(path / "no such folder/x.db"))
-    return PersistedQueries(database, GivenClock(), Documents(SCHEMA, limits or Limits()), path)
+    return PersistedQueries(database, GivenClock(), Documents(SCHEMA, {}, limits or Limits()), path)
 
 
 def answered(found: PersistedQueries, text: str | None = None, of: str | None = None) -> Document:

@@ -18,7 +18,7 @@ TWO = "query One { __typename } mutation Two { deactivateUser(id: 1) { id } }"
 
 
 def documents(*, suggestions: bool = True) -> Documents:
-    return Documents(SCHEMA, Limits(), suggestions=suggestions)
+    return Documents(SCHEMA, {}, Limits(), suggestions=suggestions)
 
 
 def refusal(text: str, found: Documents | None = None) -> Refused:
@@ -54,7 +54,7 @@ def test_a_refusal_is_given_again_alike() -> None:
 def test_every_valid_document_within_limits_is_read(document: Drawn) -> None:
     """What fits the schema and the limits is never refused."""
     limits = Limits(max_depth=20, max_aliases=10_000, max_tokens=20_000, max_bytes=10**6)
-    assert Documents(SCHEMA, limits).get(document.text).operation("Q").name == "Q"
+    assert Documents(SCHEMA, {}, limits).get(document.text).operation("Q").name == "Q"
 
 
 @given(st.text() | st.text('{}()[]$:@!=|&.,# "\\\n\tabu0fragmentonquery', max_size=200))

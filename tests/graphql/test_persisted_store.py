@@ -37,7 +37,7 @@ class Process:
     def __init__(self, service: Service, clock: GivenClock) -> None:
         self.service = service
         self.queries = PersistedQueries(
-            service.app.rest.performer.database, clock, Documents(SCHEMA, Limits())
+            service.app.rest.performer.database, clock, Documents(SCHEMA, {}, Limits())
         )
 
     def ask(self, text: str | None = None, of: str | None = None) -> Document:

@@ -176,6 +176,16 @@ def test_the_committed_schema_is_the_one_served(service: Service) -> None:
     assert service.call("POST", f"{PATH}/schema", {}, key=None).status == 405
 
 
+@pytest.mark.parametrize(
+    "abstract",
+    ["interface Named { name: String! }", "union Either = User | Product"],
+)
+def test_no_type_is_abstract(abstract: str) -> None:
+    """An interface or a union in the file stops the start: nothing could say of which type a row is."""
+    with pytest.raises(Drift, match=f"{abstract.split()[1]} is an interface or a union"):
+        Bound(f"{schema_text()} {abstract}", catalogue.RESOURCES)
+
+
 def test_introspection_shows_the_same_schema(service: Service) -> None:
     """What `__schema` tells is the file, types and words."""
     told = got(service, get_introspection_query(specified_by_url=True, schema_description=True))

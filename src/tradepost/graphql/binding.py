@@ -22,12 +22,14 @@ from graphql import (
     GraphQLSchema,
     Undefined,
     build_schema,
+    is_abstract_type,
     validate_schema,
 )
 
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import UNITS
 from tradepost.domain.record import Mark, Member, Record, camel, embedded_child, members, parents
+from tradepost.graphql import introspection
 from tradepost.graphql.field import Attribute, Bindings, Resolver
 from tradepost.graphql.mutations import Act, Create, Delete, Move, Update, tag
 from tradepost.graphql.products import FILTER, Products
@@ -85,7 +87,7 @@ class Bound:
         self.text = text
         self.schema = _schema(text)
         self._resources = {each.record.__name__: each for each in resources}
-        self.bindings: Bindings = dict(self._fields())
+        self.bindings: Bindings = dict(self._fields()) | introspection.bindings(self.schema)
         self.acts: Mapping[str, Act] = dict(self._mutations())
         self._check_subscriptions()
         self._check_enumerations()
@@ -98,6 +100,8 @@ class Bound:
     def _fields(self) -> Iterator[tuple[tuple[str, str], Attribute | Resolver]]:
         changing = (self.schema.mutation_type, self.schema.subscription_type)
         for kind in self.schema.type_map.values():
+            if is_abstract_type(kind):
+                raise Drift(kind.name, "is an interface or a union, which no record is")
             if (
                 isinstance(kind, GraphQLObjectType)
                 and not kind.name.startswith("__")

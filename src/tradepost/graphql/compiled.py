@@ -174,7 +174,8 @@ class _Writer:
             return _IS_WRONG[kind].format(value), "_odd()"
         if isinstance(kind, GraphQLEnumType):
             names = {name for name, each in kind.values.items() if each.value in (None, name)}
-            return f"{value} not in {self._known(names)}", "_odd()"
+            if names:  # else it has values of its own, as those of introspection have
+                return f"{value} not in {self._known(names)}", "_odd()"
         if isinstance(kind, GraphQLList):
             show = _list_shower(bare(kind.of_type), nullable=field.items_nullable)
             return "", f"{value} = {self._known(show)}({value})"

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from graphql import (
-    DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
@@ -89,14 +88,14 @@ class Complexity:
 
 
 class Estimator:
-    """Adds up the operations of one valid document."""
+    """Adds up the operations of one valid document, which has these fragments."""
 
-    def __init__(self, schema: GraphQLSchema, document: DocumentNode, limit: int) -> None:
+    def __init__(
+        self, schema: GraphQLSchema, fragments: Mapping[str, FragmentDefinitionNode], limit: int
+    ) -> None:
         self._schema = schema
         self._limit = limit
-        self._fragments = {
-            node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)
-        }
+        self._fragments = fragments
         self._known: dict[str, _Points] = {}
 
     def complexity(self, operation: OperationDefinitionNode) -> Complexity:

@@ -6,11 +6,12 @@ counted while it is parsed, its errors print it a few times at most, and compari
 
 import hashlib
 import re
-from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
 
 from graphql import (
     DocumentNode,
+    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     OperationDefinitionNode,
@@ -23,7 +24,7 @@ from graphql import (
 )
 from graphql.validation import OverlappingFieldsCanBeMergedRule, ValidationContext
 
-from tradepost.graphql.complexity import Complexity, Estimator
+from tradepost.graphql.complexity import Estimator
 from tradepost.graphql.errors import (
     BAD_USER_INPUT,
     DOCUMENT_TOO_LARGE,
@@ -34,7 +35,9 @@ from tradepost.graphql.errors import (
     syntax_error,
     validation_errors,
 )
+from tradepost.graphql.field import Bindings
 from tradepost.graphql.limits import Limits, Shape
+from tradepost.graphql.operation import Operation
 
 T = TypeVar("T")
 
@@ -58,41 +61,15 @@ _GIVEN_UP = " Parsing aborted."
 _NUL = re.compile(r"\\u(?:0000|\{0+\})")
 
 
-class Operation:
-    """An operation of a document, with what is known of it before it is asked for."""
-
-    __slots__ = ("complexity", "depth", "document", "introspects", "kind", "name", "node", "plan")
-
-    def __init__(
-        self, document: "Document", node: OperationDefinitionNode, shape: Shape, complexity: Complexity
-    ) -> None:
-        self.document = document
-        self.node = node
-        self.name = node.name.value if node.name else None
-        self.kind: str = node.operation.value  # query, mutation or subscription
-        self.depth = shape.depth
-        self.introspects = shape.introspections > 0  # asks for `__schema` or `__type`
-        self.complexity = complexity
-        self.plan: Any = None  # the executor's
-
-
 class Document:
     """A document that is valid and within the limits; `hash` is the SHA-256 of its text."""
 
-    __slots__ = ("_operations", "ast", "hash", "text")
+    __slots__ = ("_operations", "hash", "text")
 
-    def __init__(
-        self, text: str, ast: DocumentNode, shapes: list[Shape], schema: GraphQLSchema, max_complexity: int
-    ) -> None:
+    def __init__(self, text: str, operations: Iterable[Operation]) -> None:
         self.text = text
         self.hash = hashlib.sha256(text.encode()).hexdigest()
-        self.ast = ast
-        estimator = Estimator(schema, ast, max_complexity)
-        nodes = [node for node in ast.definitions if isinstance(node, OperationDefinitionNode)]
-        self._operations = {
-            node.name.value if node.name else None: Operation(self, node, shape, estimator.complexity(node))
-            for node, shape in zip(nodes, shapes, strict=True)
-        }
+        self._operations = {each.name: each for each in operations}
 
     def operation(self, name: str | None) -> Operation:
         """The operation of this name, or the only one; an empty name is none. Raises `Refused`."""
@@ -114,8 +91,11 @@ class Document:
 class Documents:
     """All documents met, by their text. With `suggestions`, errors name what may have been meant."""
 
-    def __init__(self, schema: GraphQLSchema, limits: Limits, *, suggestions: bool = True) -> None:
+    def __init__(
+        self, schema: GraphQLSchema, bindings: Bindings, limits: Limits, *, suggestions: bool = True
+    ) -> None:
         self._schema = schema
+        self._bindings = bindings
         self.limits = limits
         self._suggestions = suggestions
         self._known: Recent[Document] = Recent(MAX_MEMORY)
@@ -146,9 +126,26 @@ class Documents:
         shapes = self.limits.check_shape(ast)
         tokens = _tokens(ast)
         self._validate(ast, tokens)
-        document = Document(text, ast, shapes, self._schema, self.limits.max_complexity)
+        document = Document(text, self._operations(ast, shapes))
         self._known.keep(text, document, _BYTES_PER_DOCUMENT + 2 * len(text) + _BYTES_PER_TOKEN * tokens)
         return document
+
+    def _operations(self, ast: DocumentNode, shapes: list[Shape]) -> Iterator[Operation]:
+        fragments = {
+            node.name.value: node for node in ast.definitions if isinstance(node, FragmentDefinitionNode)
+        }
+        estimator = Estimator(self._schema, fragments, self.limits.max_complexity)
+        nodes = [node for node in ast.definitions if isinstance(node, OperationDefinitionNode)]
+        for node, shape in zip(nodes, shapes, strict=True):
+            yield Operation(
+                self._schema,
+                self._bindings,
+                fragments,
+                node,
+                shape,
+                estimator.complexity(node),
+                suggestions=self._suggestions,
+            )
 
     def _parsed(self, text: str) -> DocumentNode:
         if "\x00" in text:

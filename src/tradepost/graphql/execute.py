@@ -205,7 +205,7 @@ async def fetch(
     plan: Plan, variables: Variables, context: Any, roots: Sequence[Any], given: list[Any] | None = None
 ) -> Fetched:
     """Fetches all values of a plan. With `given`, that is the value of its one root field already."""
-    fetched = Fetched(plan.size)
+    fetched = Fetched(plan.places)
     level: Level = []
     if given is None:
         level = [(field, roots) for field in plan.selection.fetched]

@@ -2,11 +2,13 @@
 
 The tree is what is to be done and no more: which fields there are under which keys, what stands behind each,
 and how its arguments come about. What `@skip` and `@include` say is part of a plan, so an operation whose
-directives take variables has a plan for each set of their values.
+directives take variables has a plan for each set of their values. Every valid operation can be planned, for
+no field of the schema is of an interface, a union, or a list of lists (`binding.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from graphql import (
     DirectiveNode,
@@ -30,18 +32,17 @@ from graphql import (
     ValueNode,
     VariableNode,
     get_argument_values,
+    get_named_type,
+    is_abstract_type,
 )
 from graphql.language import ast
 
+from tradepost.graphql.errors import BAD_USER_INPUT, refusal
 from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
 from tradepost.graphql.variables import Variables
 
 TYPENAME = "__typename"
 _DIRECTIVES = ("skip", "include")
-
-
-class Unplannable(Exception):
-    """The operation uses what plans do not cover; graphql-core executes it. Known before anything ran."""
 
 
 @dataclass(eq=False)
@@ -83,10 +84,14 @@ class Selection:
 
 @dataclass(eq=False, slots=True)
 class Plan:
-    """The selection on a root type, how many fields have a place, and where rows of each type are read."""
+    """The selection on a root type, and where rows of each type are read.
+
+    `places` is the number of fields that have one, `fields` that of all.
+    """
 
     selection: Selection
-    size: int
+    places: int
+    fields: int
     columns: Mapping[str, frozenset[int]]
 
 
@@ -105,29 +110,27 @@ class Planner:
         self._fragments = fragments
         self._flags = flags
         self._places = 0
+        self._fields = 0
         self._read: dict[str, frozenset[int]] = {}
 
     def plan(self, operation: OperationDefinitionNode) -> Plan:
         """The whole operation."""
         selection = self._selection(self._root(operation), [operation.selection_set])
-        return Plan(selection, self._places, self._read)
+        return Plan(selection, self._places, self._fields, self._read)
 
     def plans(self, operation: OperationDefinitionNode) -> list[Plan]:
         """A plan for each root field, for what runs one after another."""
         found = []
         root = self._root(operation)
         for key, nodes in self._collected(root, [operation.selection_set]).items():
-            self._places = 0
+            self._places = self._fields = 0
             self._read = {}
-            field = self._field(root, key, nodes)
-            found.append(Plan(_selection(root.name, [field]), self._places, self._read))
+            selection = _selection(root.name, [self._field(root, key, nodes)])
+            found.append(Plan(selection, self._places, self._fields, self._read))
         return found
 
     def _root(self, operation: OperationDefinitionNode) -> GraphQLObjectType:
-        root = self._schema.get_root_type(operation.operation)
-        if root is None or operation.directives:
-            raise Unplannable(operation.operation)
-        return root
+        return cast("GraphQLObjectType", self._schema.get_root_type(operation.operation))
 
     def _selection(self, kind: GraphQLObjectType, sets: Iterable[SelectionSetNode]) -> Selection:
         self._reads(kind, frozenset())
@@ -138,18 +141,17 @@ class Planner:
         self._read[kind.name] = self._read.get(kind.name, frozenset()) | positions
 
     def _field(self, parent: GraphQLObjectType, key: str, nodes: list[FieldNode]) -> Field:
+        self._fields += 1
         name = nodes[0].name.value
         if name == TYPENAME:
             return Field(key, name, parent.name, nodes, None, None, _no_arguments)
-        if name.startswith("__"):
-            raise Unplannable(name)
-        definition = parent.fields[name]
+        definition = cast("GraphQLField", self._schema.get_field(parent, name))
         behind = self._bindings.get((parent.name, name))  # None: what is given, of a change or an event
         if behind is not None:
             self._reads(parent, behind.positions)
         arguments = _arguments(definition, nodes[0])
         field = Field(key, name, parent.name, nodes, definition.type, behind, arguments)
-        named = _inner(definition.type)
+        named = get_named_type(definition.type)
         is_leaf = isinstance(named, GraphQLScalarType | GraphQLEnumType)
         if not isinstance(behind, Attribute) or not (is_leaf or (behind.is_source and not field.is_list)):
             field.place = self._places
@@ -157,8 +159,6 @@ class Planner:
         if isinstance(named, GraphQLObjectType):
             sets = [node.selection_set for node in nodes if node.selection_set]
             field.selection = self._selection(named, sets)
-        elif not is_leaf:
-            raise Unplannable(named)
         return field
 
     def _collected(
@@ -182,7 +182,7 @@ class Planner:
                 yield node
                 continue
             inside = self._fragment(node, seen)
-            if inside is not None and _applies(inside, kind):
+            if inside is not None and self._applies(inside, kind):
                 yield from self._flat(kind, inside.selection_set, seen)
 
     def _fragment(
@@ -191,26 +191,34 @@ class Planner:
         """What a spread stands for; None if it was taken before."""
         if isinstance(node, InlineFragmentNode):
             return node
-        if not isinstance(node, FragmentSpreadNode) or node.arguments:
-            raise Unplannable(node)
-        if node.name.value in seen:
+        name = cast("FragmentSpreadNode", node).name.value
+        if name in seen:
             return None
-        seen.add(node.name.value)
-        return self._fragments[node.name.value]
+        seen.add(name)
+        return self._fragments[name]
+
+    def _applies(
+        self, fragment: FragmentDefinitionNode | InlineFragmentNode, kind: GraphQLObjectType
+    ) -> bool:
+        condition = fragment.type_condition
+        if condition is None or condition.name.value == kind.name:
+            return True
+        wider = self._schema.get_type(condition.name.value)
+        return is_abstract_type(wider) and self._schema.is_sub_type(wider, kind)
 
     def _included(self, node: SelectionNode) -> bool:
         return all(self._given(each) is (each.name.value == "include") for each in node.directives or ())
 
     def _given(self, directive: DirectiveNode) -> bool:
-        """What a directive is given. Null, where a variable with a default allows it, is an error to tell."""
-        if directive.name.value not in _DIRECTIVES or not directive.arguments:
-            raise Unplannable(directive)
-        value = directive.arguments[0].value
+        """What a directive is given; raises `Refused` for null, which a variable with a default may be."""
+        (value,) = [each.value for each in directive.arguments or ()]
         if isinstance(value, ast.BooleanValueNode):
             return value.value
-        given = self._flags.get(value.name.value) if isinstance(value, VariableNode) else None
+        name = cast("VariableNode", value).name.value
+        given = self._flags[name]
         if given is None:
-            raise Unplannable(directive)
+            message = f"${name} must not be null where @{directive.name.value} takes it"
+            raise refusal(BAD_USER_INPUT, message, [directive])
         return given
 
 
@@ -251,25 +259,6 @@ def _selection(kind: str, fields: list[Field]) -> Selection:
         elif field.selection is not None:
             fetched += field.selection.fetched
     return Selection(kind, fields, fetched)
-
-
-def _applies(fragment: FragmentDefinitionNode | InlineFragmentNode, kind: GraphQLObjectType) -> bool:
-    """Among object types, a fragment on another cannot be spread; an abstract one is not for plans."""
-    condition = fragment.type_condition
-    if condition is None or condition.name.value == kind.name:
-        return True
-    raise Unplannable(condition)
-
-
-def _inner(kind: GraphQLOutputType) -> GraphQLOutputType:
-    """The type without its wrappers, of which at most one may be a list."""
-    lists = 0
-    while isinstance(kind, GraphQLNonNull | GraphQLList):
-        lists += isinstance(kind, GraphQLList)
-        kind = kind.of_type
-    if lists > 1:
-        raise Unplannable(kind)
-    return kind
 
 
 def _no_arguments(variables: Variables) -> Args:

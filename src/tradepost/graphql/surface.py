@@ -23,9 +23,8 @@ from tradepost.graphql.binding import Bound
 from tradepost.graphql.complete import Path
 from tradepost.graphql.context import Context
 from tradepost.graphql.deadline import within
-from tradepost.graphql.documents import Document, Operation
+from tradepost.graphql.documents import Document
 from tradepost.graphql.errors import (
-    BAD_USER_INPUT,
     FORBIDDEN,
     Error,
     argument_error,
@@ -37,9 +36,8 @@ from tradepost.graphql.errors import (
     unexpected,
 )
 from tradepost.graphql.field import Args
-from tradepost.graphql.form import Form, Result, Variant
-from tradepost.graphql.interpreted import Interpreter
 from tradepost.graphql.mutations import Act
+from tradepost.graphql.operation import Operation, PlanVariant, Result
 from tradepost.graphql.order_status import OrderStatus
 from tradepost.graphql.persisted import PersistedQueries
 from tradepost.graphql.shared import Shared
@@ -60,7 +58,7 @@ class Prepared:
     """An operation that may run, with its variables and its complexity."""
 
     operation: Operation
-    form: Form
+    variants: list[PlanVariant]
     variables: Variables
     given: dict[str, Any]
     complexity: int
@@ -119,21 +117,18 @@ class GraphQL:
         order_status: OrderStatus,
         *,
         timeout: float,
-        compiled: bool,
         gated: bool,
     ) -> None:
         self.bound = bound
         self.performer = performer
         self._persisted = persisted
         self._order_status = order_status
-        self._interpreter = Interpreter(bound.schema, bound.bindings)
         self._shared: Shared[bytes | None] = Shared()
         self._timeout = timeout
-        self._compiled = compiled
         self._gated = gated
-        for document in persisted.listed() if compiled else ():
+        for document in persisted.listed():
             for operation in document.operations():
-                self.form(operation).compile()
+                operation.compile()
 
     async def prepare(self, asked: Asked, caller: Caller) -> Prepared:
         """What is asked, ready to run; raises `Refused`."""
@@ -146,21 +141,13 @@ class GraphQL:
         if self._gated and operation.introspects and "introspection" not in caller.scopes:
             message = "Introspection needs the scope introspection"
             raise refusal(FORBIDDEN, message, status=403)
-        form = self.form(operation)
         given = asked.variables or _NO_VARIABLES
         try:
-            variables = form.coercion.coerced(given)
+            variables = operation.coercion.coerced(given)
         except BadVariables as bad:
             raise coercion_errors(bad.errors) from None
-        return Prepared(operation, form, variables, given, operation.complexity.of(variables.coerced))
-
-    def form(self, operation: Operation) -> Form:
-        """What an operation is executed by; kept with it."""
-        if operation.plan is None:
-            document = operation.document.ast
-            operation.plan = Form(self.bound, document, operation.node, quiet=self._gated)
-        form: Form = operation.plan
-        return form
+        complexity = operation.complexity.of(variables.coerced)
+        return Prepared(operation, operation.variants(variables), variables, given, complexity)
 
     async def finish(self) -> None:
         """Waits for what is still being written."""
@@ -177,7 +164,8 @@ class GraphQL:
 
     async def pushes(self, prepared: Prepared, session: Session) -> AsyncGenerator[bytes]:
         """The answers of a subscription as they come, as JSON; raises `Refused` if it cannot begin."""
-        field = self._only_field(prepared)
+        (variant,) = prepared.variants
+        (field,) = variant.plan.selection.fields
         of = (session.caller, prepared.operation, encode(prepared.given))
         try:
             order_id = field.arguments(prepared.variables)["orderId"]
@@ -220,40 +208,24 @@ class GraphQL:
 
     async def _read(self, prepared: Prepared, session: Session, given: Row | None = None) -> Result:
         """A query, or with `given` what is selected of one push."""
+        return await self._selected(prepared.variants[0], prepared, session, given)
+
+    async def _selected(
+        self, variant: PlanVariant, prepared: Prepared, session: Session, given: Row | None
+    ) -> Result:
+        """What a plan selects, read from the database as it is now."""
         context = Context(session.caller, self.performer.database.reading())
         try:
-            variants = prepared.form.variants(prepared.variables) if self._compiled else None
-            if variants is None:
-                return await self._interpreter.run(
-                    prepared.operation.document.ast,
-                    prepared.operation.name,
-                    prepared.given,
-                    context,
-                    session.tell,
-                    given=given,
-                )
             column = None if given is None else [given]
-            return await variants[0].run(prepared.variables, context, session.tell, column)
+            return await variant.run(prepared.variables, context, session.tell, column)
         finally:
             session.spent(context.reading.statements, context.reading.nanoseconds)
 
     async def _changes(self, prepared: Prepared, session: Session) -> Result:
-        """The fields of a mutation, one after another; under a key each happens once.
-
-        Only plans can be completed inside the transaction that keeps their answer, so under a key they are
-        used even where the compiled form is off.
-        """
-        variants = None
-        if self._compiled or session.once is not None:
-            variants = prepared.form.variants(prepared.variables)
-        if variants is None and session.once is not None:
-            message = "The mutation cannot be kept under an Idempotency-Key; send it without one"
-            raise refusal(BAD_USER_INPUT, message)
-        if variants is None:
-            return await self._interpreted_changes(prepared, session)
+        """The fields of a mutation, one after another; under a key each happens once."""
         data: dict[str, Any] = {}
         errors: list[Error] = []
-        for number, variant in enumerate(variants):
+        for number, variant in enumerate(prepared.variants):
             found, wrong = await self._change(number, variant, prepared, session)
             errors += wrong
             if found is None:
@@ -262,7 +234,9 @@ class GraphQL:
             data |= found
         return data, errors
 
-    async def _change(self, number: int, variant: Variant, prepared: Prepared, session: Session) -> Result:
+    async def _change(
+        self, number: int, variant: PlanVariant, prepared: Prepared, session: Session
+    ) -> Result:
         """One field of a mutation: its change, and what is selected of what that made."""
         field = variant.plan.selection.fields[0]
         if field.type is None:
@@ -276,11 +250,7 @@ class GraphQL:
             return None, undone.errors
         except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
             return None, [session.tell(failure, field.nodes, [field.key])]
-        context = Context(session.caller, self.performer.database.reading())
-        try:
-            return await variant.run(prepared.variables, context, session.tell, [row])
-        finally:
-            session.spent(context.reading.statements, context.reading.nanoseconds)
+        return await self._selected(variant, prepared, session, row)
 
     async def _performed(self, name: str, args: Args, session: Session) -> Row:
         """Makes a change; the row of what it changed."""
@@ -296,7 +266,7 @@ class GraphQL:
         return made[0]
 
     async def _once(
-        self, variant: Variant, args: Args, prepared: Prepared, session: Session, once: Once
+        self, variant: PlanVariant, args: Args, prepared: Prepared, session: Session, once: Once
     ) -> Result:
         """Makes a change once, and keeps what is answered with it in its transaction."""
         field = variant.plan.selection.fields[0]
@@ -344,29 +314,3 @@ class GraphQL:
             raise
         session.spent(done.statements, done.nanoseconds)
         return done
-
-    async def _interpreted_changes(self, prepared: Prepared, session: Session) -> Result:
-        context = Context(session.caller, self.performer.database.reading())
-
-        async def change(name: str, args: Args) -> Row:
-            context.loads = type(context.loads)()  # what was loaded before the change may say otherwise now
-            return await self._performed(name, args, session)
-
-        try:
-            return await self._interpreter.run(
-                prepared.operation.document.ast,
-                prepared.operation.name,
-                prepared.given,
-                context,
-                session.tell,
-                change=change,
-            )
-        finally:
-            session.spent(context.reading.statements, context.reading.nanoseconds)
-
-    def _only_field(self, prepared: Prepared) -> Any:
-        variants = prepared.form.variants(prepared.variables)
-        if not variants:
-            message = "the subscription cannot be planned"
-            raise refusal(BAD_USER_INPUT, message)
-        return variants[0].plan.selection.fields[0]
