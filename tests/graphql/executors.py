@@ -76,6 +76,10 @@ def operation_of(schema: GraphQLSchema, bindings: Bindings, text: str) -> Operat
     return Operation(schema, bindings, fragments, node, Shape(1, 0), complexity, suggestions=True)
 
 
+class _Context(oracle.Unshared, Context):
+    """The context of the world, unshared."""
+
+
 class Executors:
     """All three, over the world."""
 
@@ -120,7 +124,7 @@ class Executors:
         """By the oracle; not `propagating`, it tells whatever can go wrong anywhere."""
         world = asked.world()
         how = Executor if propagating else oracle.Exhaustive
-        context = Context(world, oracle.Unshared())
+        context = _Context(world)
         result = await oracle.executed(self._oracle, asked.text, asked.given, context, how)
         errors = [_told(error, error.nodes or (), error.path or ()) for error in result.errors or ()]
         return Answer(result.data, errors, world.changes)

@@ -24,14 +24,15 @@ from tradepost.graphql.surface import Session
 
 
 class Unshared:
-    """Loads for each who asks, at once."""
-
-    def __init__(self, context: Any = None) -> None:
-        self._context = context
+    """A context that loads for each who asks, at once."""
 
     async def load(self, loader: Any, keys: Sequence[Any]) -> list[Any]:
-        found = [await loader.fetch(self._context, [key]) for key in keys]
+        found = [await loader.fetch(self, [key]) for key in keys]
         return [each.get(key, loader.missing) for each, key in zip(found, keys, strict=True)]
+
+
+class _Context(Unshared, Context):
+    """The context of production, unshared."""
 
 
 class Exhaustive(Executor[Any]):
@@ -81,8 +82,7 @@ def answered(service: Service, text: str, variables: Any, key: str) -> tuple[Any
 
     async def work() -> tuple[Any, list[Any]]:
         caller = await endpoint._door.caller(f"Bearer {key}".encode())
-        context: Any = Context(caller, endpoint._graphql.performer.database.reading())
-        context.loads = Unshared(context)
+        context = _Context(caller, endpoint._graphql.performer.database.reading())
         result = await executed(schema, text, variables or {}, context)
         return result.data, [_told(Session(caller, ""), error) for error in result.errors or ()]
 

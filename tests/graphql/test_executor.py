@@ -18,8 +18,8 @@ from tests.graphql.generated import KEYS
 from tests.graphql.test_differential import check
 from tradepost.graphql.compiled import Compiled
 from tradepost.graphql.errors import Refused
-from tradepost.graphql.execute import Loads
 from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
+from tradepost.graphql.loads import Loads
 from tradepost.graphql.operation import Operation
 from tradepost.graphql.variables import BadVariables
 
@@ -39,14 +39,14 @@ class Thing(NamedTuple):
     origin: str
 
 
-@dataclass
-class Request:
+@dataclass(slots=True, eq=False)
+class Request(Loads):
     """The context of one request: what it fetched, and what its fetches wait for or meet."""
 
-    loads: Loads = field(default_factory=Loads)
     fetched: list[tuple[str, list[int]]] = field(default_factory=list)
     failures: Mapping[str, int] = field(default_factory=dict)  # how often a loader fails first
     gate: Callable[[], Awaitable[Any]] | None = None
+    columns: Any = None
     closed: list[str] = field(default_factory=list)
 
     def times(self, name: str) -> int:
@@ -79,7 +79,7 @@ _LOADED: Mapping[str, Callable[[int], Any]] = {
 def loaded(name: str) -> Resolver:
     async def resolve(sources: Sequence[Thing], args: Args, context: Request) -> list[Any]:
         try:
-            return await context.loads.load(Loader(name), [source.number for source in sources])
+            return await context.load(Loader(name), [source.number for source in sources])
         finally:
             context.closed.append(name)
 
@@ -97,19 +97,19 @@ async def slow(sources: Sequence[Any], args: Args, context: Request) -> list[int
 
 async def both(sources: Sequence[Any], args: Args, context: Request) -> list[Any]:
     """Waits for something else between two loads."""
-    (first,) = await context.loads.load(Loader("size"), [3])
+    (first,) = await context.load(Loader("size"), [3])
     await asyncio.sleep(0)
-    (second,) = await context.loads.load(Loader("size"), [4])
+    (second,) = await context.load(Loader("size"), [4])
     return [first + second] * len(sources)
 
 
 async def twice(sources: Sequence[Thing], args: Args, context: Request) -> list[Any]:
-    first = await context.loads.load(Loader("size"), [source.number for source in sources])
-    return await context.loads.load(Loader("size"), first)
+    first = await context.load(Loader("size"), [source.number for source in sources])
+    return await context.load(Loader("size"), first)
 
 
 async def fast(sources: Sequence[Any], args: Args, context: Request) -> list[Any]:
-    return await context.loads.load(Loader("size"), [2] * len(sources))
+    return await context.load(Loader("size"), [2] * len(sources))
 
 
 BINDINGS: Bindings = {

@@ -14,8 +14,8 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 
-from tradepost.graphql.execute import Loads
 from tradepost.graphql.field import Args, Attribute, Bindings, Partial, Resolver
+from tradepost.graphql.loads import Loads
 
 # All nullabilities of a value and of a list of them, by what a field's name ends with.
 SHAPES = {
@@ -219,12 +219,12 @@ class Loader:
         return hash((self.where, self.args))
 
 
-@dataclass
-class Context:
+@dataclass(slots=True, eq=False)
+class Context(Loads):
     """What the resolvers of one request work with."""
 
     world: World
-    loads: Any = field(default_factory=Loads)
+    columns: Any = None
 
 
 def bindings() -> Bindings:
@@ -283,10 +283,10 @@ def _waiting(where: tuple[str, str]) -> Callable[..., Any]:
         failure = context.world.fails("all", where, text)
         if failure:
             raise failure
-        found = await context.loads.load(Loader(context.world, where, text), [_key(each) for each in sources])
+        found = await context.load(Loader(context.world, where, text), [_key(each) for each in sources])
         if "1" in text:  # waits a second time, for something else
             keys = [f"{_key(source)} again" for source in sources]
-            found = await context.loads.load(Loader(context.world, where, "again"), keys)
+            found = await context.load(Loader(context.world, where, "again"), keys)
         return _column(found)
 
     return resolve

@@ -1,11 +1,11 @@
 """What the resolvers of one request work with."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tradepost.access.caller import Caller
 from tradepost.domain.record import Record
-from tradepost.graphql.execute import Loads
+from tradepost.graphql.loads import Loads
 from tradepost.resource import Resource
 from tradepost.storage.database import Reading
 from tradepost.storage.statement import Statement
@@ -13,13 +13,12 @@ from tradepost.storage.statement import Statement
 _ID = frozenset([0])
 
 
-@dataclass(slots=True)
-class Context:
+@dataclass(slots=True, eq=False)
+class Context(Loads):
     """Who asks, what is read with, and what was loaded so far: of one request and no other."""
 
     caller: Caller
     reading: Reading
-    loads: Loads = field(default_factory=Loads)
     columns: Mapping[str, frozenset[int]] | None = None  # that the operation looks at, by type; None: at all
 
     def admit(self, resource: Resource) -> None:

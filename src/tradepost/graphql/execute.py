@@ -1,18 +1,18 @@
 """Execution: the values of a plan's fields, fetched level by level, to be put together afterwards.
 
-Each field is resolved once for all the objects of its level. Resolvers that wait for loads are stepped until
-every one of them waits; then each load is made, once for all who wait for it, whatever aliases asked. It is
-one task from beginning to end: whoever cancels it stops the work, for there is no other.
+Each field is resolved once for all the objects of its level. A level is made of all fields whose sources are
+known; what an attribute or a resolver has at once is settled at once, and its own selection joins the level.
+Resolvers that load run together (`loads.py`), so that a level takes one statement for each loader, whatever
+aliases asked. It is one task from beginning to end: whoever cancels it stops the work, for there is no other.
 """
 
-from collections.abc import Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from itertools import chain
 from types import CoroutineType
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from graphql.pyutils import is_iterable
 
-from tradepost.graphql.deadline import Rest
 from tradepost.graphql.field import Attribute, Partial, Resolver
 from tradepost.graphql.plan import Field, Plan
 from tradepost.graphql.variables import Variables
@@ -23,9 +23,6 @@ _LISTS = {list, tuple}
 _LISTS_OR_NONE = {list, tuple, _NONE}
 
 Level = list[tuple[Field, Sequence[Any]]]  # fields, and the sources they are asked for
-Calls = list[
-    tuple[Coroutine[Any, Any, list[Any]], int]
-]  # resolvers that wait, and how many sources they have
 
 
 class Fetched:
@@ -43,162 +40,13 @@ class Fetched:
         self.usual = True
 
 
-class Loader(Protocol):
-    """What loads values by their keys, for one request at a time. Equal loaders load the same."""
-
-    def __hash__(self) -> int: ...
-
-    async def fetch(self, context: Any, keys: list[Any]) -> Mapping[Any, Any]:
-        """The values found, by key, in one statement."""
-
-    @property
-    def missing(self) -> Any:
-        """The value of a key that was not found."""
-
-
-class _Batch:
-    """The keys that one load is to be made of, and why it failed if it did."""
-
-    __slots__ = ("failure", "keys", "loader")
-
-    def __init__(self, loader: Loader) -> None:
-        self.loader = loader
-        self.keys: dict[Any, None] = {}
-        self.failure: Exception | None = None
-
-
-class _Loaded:
-    """What a loader has loaded, and the batch that is to be loaded next."""
-
-    __slots__ = ("next", "values")
-
-    def __init__(self) -> None:
-        self.values: dict[Any, Any] = {}
-        self.next: _Batch | None = None
-
-
-class Loads:
-    """What one request has loaded and waits for. Never shared between requests.
-
-    `alone` is the request's context while nobody else could join a load: it is then made at once.
-    """
-
-    __slots__ = ("_loaded", "_wanted", "alone")
-
-    def __init__(self) -> None:
-        self.alone: Any = None
-        self._loaded: dict[Loader, _Loaded] = {}
-        self._wanted: list[_Loaded] = []
-
-    async def load(self, loader: Loader, keys: Sequence[Any]) -> list[Any]:
-        """The values of `keys`, loaded together with whatever else waits for the same loader."""
-        loaded = self._loaded.get(loader)
-        if loaded is None:
-            loaded = self._loaded[loader] = _Loaded()
-        values = loaded.values
-        missing = [key for key in keys if key not in values] if values else keys
-        if missing and self.alone is not None:
-            await _load(loader, dict.fromkeys(missing), values, self.alone)
-        elif missing:
-            batch = loaded.next
-            if batch is None:
-                batch = loaded.next = _Batch(loader)
-                self._wanted.append(loaded)
-            batch.keys |= dict.fromkeys(missing)
-            await PARKED
-            if batch.failure is not None:
-                raise batch.failure
-        return [values[key] for key in keys]
-
-    async def make(self, context: Any) -> None:
-        """Makes every load that is waited for."""
-        wanted, self._wanted = self._wanted, []
-        batches = [(loaded.values, cast("_Batch", loaded.next)) for loaded in wanted]
-        for loaded in wanted:
-            loaded.next = None
-        for values, batch in batches:
-            try:
-                await _load(batch.loader, batch.keys, values, context)
-            except Exception as failure:  # noqa: BLE001 (told to whoever waits for it)
-                batch.failure = failure
-
-
-async def _load(loader: Loader, keys: dict[Any, None], values: dict[Any, Any], context: Any) -> None:
-    """Loads `keys` into `values`."""
-    found = await loader.fetch(context, list(keys))
-    values.update(found)
-    if len(found) < len(keys):
-        for key in keys.keys() - found.keys():
-            values[key] = loader.missing
-
-
-class _Parked:
-    """Awaited by a load until it is made."""
-
-    def __await__(self) -> Generator["_Parked"]:
-        yield self
-
-
-PARKED = _Parked()
-
-
-async def together(calls: Calls, context: Any) -> list[list[Any]]:
-    """Runs resolvers side by side to their ends; their columns.
-
-    One that is alone, or waits for something other than loads, has its loads made as it asks for them. A
-    failure becomes a column of it. Raises only what is to end the request: cancellation.
-    """
-    if len(calls) == 1:
-        return [await _alone(*calls[0], context)]
-    columns: list[list[Any]] = [[]] * len(calls)
-    waiting = list(range(len(calls)))
-    try:
-        while waiting:
-            parked = []
-            for index in waiting:
-                coroutine, count = calls[index]
-                try:
-                    waits = coroutine.send(None)
-                    if waits is PARKED:
-                        parked.append(index)
-                    else:
-                        columns[index] = await _alone(Rest(coroutine, waits), count, context)
-                except StopIteration as done:
-                    columns[index] = column_of(done.value, count)
-                except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
-                    columns[index] = failed(failure, count)
-            waiting = parked
-            if waiting:
-                await context.loads.make(context)
-    finally:
-        for coroutine, _ in calls:
-            coroutine.close()
-    return columns
-
-
-async def _alone(resolving: Any, count: int, context: Any) -> list[Any]:
-    """The column of a resolver beside which no other runs."""
-    if isinstance(resolving, list):
-        return resolving
-    context.loads.alone = context
-    try:
-        return column_of(await resolving, count)
-    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
-        return failed(failure, count)
-    finally:
-        context.loads.alone = None
-
-
-def failed(failure: Exception, count: int) -> Partial:
-    """A column of one failure."""
-    return Partial([failure] * count)
-
-
-def column_of(found: Any, count: int) -> list[Any]:
-    """What a resolver returned, if it is a column of as many values as there are sources."""
-    if isinstance(found, list) and len(found) == count:
-        return found
-    return failed(RuntimeError(f"a resolver returned no column of {count}"), count)
+def _column(result: Any, count: int) -> list[Any]:
+    """What a resolver returned or raised as a column of one value for each source."""
+    if isinstance(result, list) and len(result) == count:
+        return result
+    if not isinstance(result, Exception):
+        result = RuntimeError(f"a resolver returned no column of {count}")
+    return Partial([result] * count)
 
 
 async def fetch(
@@ -212,39 +60,45 @@ async def fetch(
     else:
         _settle(fetched, plan.selection.fetched[0], given, level)
     while level:
-        if len(level) == 1 and isinstance(level[0][0].behind, Resolver):  # as most levels are
-            field, sources = level.pop()
-            column = await _alone(_resolved(field, sources, variables, context), len(sources), context)
-            _settle(fetched, field, column, level)
-            continue
-        calls: Calls = []
-        asked: list[Field] = []
+        resolving: list[tuple[Field, int, Coroutine[Any, Any, Any]]] = []
         for field, sources in level:  # which grows by what is there at once
             column = _resolved(field, sources, variables, context)
             if isinstance(column, CoroutineType):
-                calls.append((column, len(sources)))
-                asked.append(field)
+                resolving.append((field, len(sources), column))
             else:
                 _settle(fetched, field, column, level)
         level = []
-        if calls:
-            for field, column in zip(asked, await together(calls, context), strict=True):
-                _settle(fetched, field, column, level)
+        if len(resolving) == 1:  # as on most levels
+            field, count, column = resolving[0]
+            _settle(fetched, field, _column(await _finished(column), count), level)
+        else:
+            results = await context.together([column for _, _, column in resolving])
+            for (field, count, _), result in zip(resolving, results, strict=True):
+                _settle(fetched, field, _column(result, count), level)
     return fetched
 
 
 def _resolved(field: Field, sources: Sequence[Any], variables: Variables, context: Any) -> Any:
-    """A field's column, or the coroutine of a resolver that waits for its loads."""
+    """A field's column, or the coroutine of a resolver that loads it."""
     behind = field.behind
-    try:
-        if isinstance(behind, Attribute):
+    if isinstance(behind, Attribute):
+        try:
             return behind.of_all(sources)
-        found: Any = cast("Resolver", behind).resolve(sources, field.arguments(variables), context)
-        return found if isinstance(found, CoroutineType) else column_of(found, len(sources))
-    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
-        if isinstance(behind, Attribute):
+        except Exception:  # noqa: BLE001 (some of the sources may have it all the same)
             return Partial([_read(behind, source) for source in sources])
-        return failed(failure, len(sources))
+    try:
+        result: Any = cast("Resolver", behind).resolve(sources, field.arguments(variables), context)
+    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+        result = failure
+    return result if isinstance(result, CoroutineType) else _column(result, len(sources))
+
+
+async def _finished(resolving: Coroutine[Any, Any, Any]) -> Any:
+    """What a resolver returns, beside which no other runs, or the exception that it raises."""
+    try:
+        return await resolving
+    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+        return failure
 
 
 def _read(behind: Attribute, source: Any) -> Any:

@@ -46,7 +46,7 @@ class Products:
         values = {name: value for name, value in given.items() if value is not True}
         values["limit"] = first_of(args, FIRST, FIRST_AT_MOST)
         rows = Rows(self._resource.record, products.page(frozenset(given)))
-        return (await context.loads.load(rows, [tuple(values.items())])) * len(sources)
+        return (await context.load(rows, [tuple(values.items())])) * len(sources)
 
 
 def _given(filter_: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class One:
         del args
         context.admit(self._resource)
         at, loader = self._key_at, self._own if context.owns(self._resource) else self._any
-        return await context.loads.load(loader, [source[at] for source in sources])
+        return await context.load(loader, [source[at] for source in sources])
 
 
 class Item:
@@ -143,7 +143,7 @@ class Item:
     async def resolve(self, sources: Sequence[Any], args: Args, context: Context) -> list[Row | None]:
         context.admit(self._resource)
         loader = self._own if context.owns(self._resource) else self._any
-        found = await context.loads.load(loader, [_id(args["id"])])
+        found = await context.load(loader, [_id(args["id"])])
         return found * len(sources)
 
 
@@ -156,7 +156,7 @@ class Children:
 
     async def resolve(self, sources: Sequence[Row], args: Args, context: Context) -> list[Sequence[Row]]:
         del args
-        return await context.loads.load(self._loader, [source[0] for source in sources])
+        return await context.load(self._loader, [source[0] for source in sources])
 
 
 class Connection:
@@ -174,7 +174,7 @@ class Connection:
         first, after, own = first_of(args), after_of(args), context.owns(self._resource)
         record, statement, counter = self._resource.record, self._statements[own], self._counters[own]
         pages = Pages(record, statement, self._key_at, counter, first, after, own)
-        return await context.loads.load(pages, [source[0] for source in sources])
+        return await context.load(pages, [source[0] for source in sources])
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class All:
         listing = Listing(after=bool(after), owned=owner is not None, embed=False)
         values = {"limit": first + 1, "after_id": after or None, "owner": owner}
         key = tuple((name, value) for name, value in values.items() if value is not None)
-        (rows,) = await context.loads.load(Rows(record, plain(record).page(listing)), [key])
+        (rows,) = await context.load(Rows(record, plain(record).page(listing)), [key])
         counter = Total(level.total(record, owned=owner is not None))
         return [Page(rows[:first], len(rows) > first, bool(after), counter, owner)] * len(sources)
 
@@ -213,7 +213,7 @@ class All:
 async def total_count(sources: Sequence[Page], args: Args, context: Context) -> list[int]:
     """How many there are on all pages together; all sources of a level are pages of one kind."""
     del args
-    return await context.loads.load(sources[0].counter, [source.counted for source in sources])
+    return await context.load(sources[0].counter, [source.counted for source in sources])
 
 
 def first_of(args: Args, usual: int = FIRST, most: int = FIRST_AT_MOST) -> int:
