@@ -27,10 +27,10 @@ from tradepost.domain.order import Order
 from tradepost.domain.product import Product
 from tradepost.domain.scope import granted
 from tradepost.domain.user import User
-from tradepost.graphql.binding import Bound, schema_text
 from tradepost.graphql.context import Context
-from tradepost.graphql.documents import Documents
+from tradepost.graphql.documents import DocumentCache
 from tradepost.graphql.limits import Limits
+from tradepost.graphql.schema import BoundSchema, schema_text
 from tradepost.storage import level
 from tradepost.storage.statement import Statement
 from tradepost.storage.statements import products
@@ -180,8 +180,8 @@ def _variables(query: Query, shelves: Shelves) -> dict[str, Any]:
 
 
 def _ours(query: Query, shelves: Shelves) -> Run:
-    bound = Bound(schema_text(), catalogue.RESOURCES)
-    operation = Documents(bound.schema, bound.bindings, Limits()).get(query.text).operation(None)
+    bound = BoundSchema(schema_text(), catalogue.RESOURCES)
+    operation = DocumentCache(bound.schema, bound.resolvers, Limits()).get(query.text).operation(None)
     given = _variables(query, shelves)
     reading: Any = _Reading(shelves)
 

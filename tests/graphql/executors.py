@@ -16,14 +16,14 @@ from graphql import (
 )
 
 from tests.graphql import oracle
-from tests.graphql.world import Context, World, bindings, new_schema, types
+from tests.graphql.world import Context, World, new_schema, resolvers, types
 from tradepost.graphql import introspection
 from tradepost.graphql.complete import Completion
 from tradepost.graphql.complexity import Estimator
 from tradepost.graphql.errors import Refused
-from tradepost.graphql.field import Attribute, Bindings, Resolver
-from tradepost.graphql.limits import Shape
-from tradepost.graphql.operation import Operation, PlanVariant
+from tradepost.graphql.field import FieldResolver, FieldResolvers
+from tradepost.graphql.limits import OperationSize
+from tradepost.graphql.operation import ExecutableOperation, PlanVariant
 from tradepost.graphql.variables import BadVariables, Variables
 
 Path = tuple[str | int, ...]
@@ -65,7 +65,7 @@ class Asked:
         return World(self.seed, self.faults)
 
 
-def operation_of(schema: GraphQLSchema, bindings: Bindings, text: str) -> Operation:
+def operation_of(schema: GraphQLSchema, resolvers: FieldResolvers, text: str) -> ExecutableOperation:
     """The first operation of a document that is valid."""
     document = parse(text)
     fragments = {
@@ -73,7 +73,9 @@ def operation_of(schema: GraphQLSchema, bindings: Bindings, text: str) -> Operat
     }
     node = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
     complexity = Estimator(schema, fragments, limit=1000).complexity(node)
-    return Operation(schema, bindings, fragments, node, Shape(1, 0), complexity, suggestions=True)
+    return ExecutableOperation(
+        schema, resolvers, fragments, node, OperationSize(1, 0), complexity, suggestions=True
+    )
 
 
 class _Context(oracle.Unshared, Context):
@@ -85,11 +87,11 @@ class Executors:
 
     def __init__(self) -> None:
         self.schema = new_schema()
-        self._bindings = {**bindings(), **introspection.bindings(self.schema)}
+        self._resolvers = {**resolvers(), **introspection.resolvers(self.schema)}
         self._oracle = new_schema()
         for kind, name in types():
             found = vars(self._oracle.type_map[kind])["fields"][name]
-            found.resolve = _resolve(self._bindings.get((kind, name)))
+            found.resolve = _resolve(self._resolvers.get((kind, name)))
 
     async def path(self, asked: Asked) -> str:
         """What answers it when it was asked before."""
@@ -99,7 +101,7 @@ class Executors:
 
     async def planned(self, asked: Asked, *, compiled: bool) -> Answer | None:
         """By plans, compiled at once or never; None if it is refused."""
-        operation = operation_of(self.schema, self._bindings, asked.text)
+        operation = operation_of(self.schema, self._resolvers, asked.text)
         world, data, errors = asked.world(), dict[str, Any](), list[Told]()
         try:
             variables = operation.coercion.coerced(asked.given)
@@ -112,8 +114,8 @@ class Executors:
             fresh = PlanVariant(variant.plan)
             if compiled:
                 fresh.compile()
-            given = _changed(world, variant, variables) if operation.kind == "mutation" else None
-            found, wrong = await fresh.run(variables, Context(world), _tell, given)
+            root_value = _changed(world, variant, variables) if operation.kind == "mutation" else None
+            found, wrong = await fresh.run(variables, Context(world), _to_error, root_value)
             errors += wrong  # type: ignore[arg-type]
             if found is None:
                 return Answer(None, errors, world.changes)
@@ -130,24 +132,24 @@ class Executors:
         return Answer(result.data, errors, world.changes)
 
 
-def _resolve(behind: Attribute | Resolver | None) -> Callable[..., Any]:
-    if behind is None:
+def _resolve(resolver: FieldResolver | None) -> Callable[..., Any]:
+    if resolver is None:
         return lambda _, info, **args: info.context.world.change(info.field_name, args)
-    return oracle.one_by_one(behind)
+    return oracle.one_by_one(resolver)
 
 
-def _changed(world: World, variant: PlanVariant, variables: Variables) -> list[Any] | None:
-    """What a field of Mutation gives, as the column of its one source."""
+def _changed(world: World, variant: PlanVariant, variables: Variables) -> Any:
+    """What a field of Mutation gives, or its failure."""
     field = variant.plan.selection.fields[0]
     if field.type is None:
         return None
     try:
-        return [world.change(field.name, field.arguments(variables))]
+        return world.change(field.name, field.arguments(variables))
     except Exception as failure:  # noqa: BLE001 (told in the answer)
-        return [failure]
+        return failure
 
 
-def _tell(failure: Exception, nodes: Sequence[Any], path: Sequence[str | int]) -> Any:
+def _to_error(failure: Exception, nodes: Sequence[Any], path: Sequence[str | int]) -> Any:
     return _told(failure, nodes, path)
 
 

@@ -19,7 +19,7 @@ from graphql import (
 
 from tests.service import Service
 from tradepost.graphql.context import Context
-from tradepost.graphql.field import Attribute, Resolver
+from tradepost.graphql.field import Attribute, LevelResolver
 from tradepost.graphql.surface import Session
 
 
@@ -43,14 +43,14 @@ class Exhaustive(Executor[Any]):
         self.error_propagation = False
 
 
-def one_by_one(behind: Attribute | Resolver) -> Callable[..., Any]:
+def one_by_one(resolver: Attribute | LevelResolver) -> Callable[..., Any]:
     """A resolver of graphql-core that asks ours for one object."""
-    if isinstance(behind, Attribute):
-        read = behind.of
+    if isinstance(resolver, Attribute):
+        read = resolver.read
         return lambda source, _: read(source)
 
     def resolve(source: Any, info: Any, **args: Any) -> Any:
-        column: Any = behind.resolve([source], args, info.context)
+        column: Any = resolver.resolve([source], args, info.context)
         return _first(column) if inspect.iscoroutine(column) else column[0]
 
     return resolve
@@ -76,9 +76,9 @@ def answered(service: Service, text: str, variables: Any, key: str) -> tuple[Any
     endpoint = service.app.graphql
     bound = endpoint._graphql.bound
     schema = build_schema(bound.text)
-    for (kind, name), behind in bound.bindings.items():
+    for (kind, name), resolver in bound.resolvers.items():
         if not name.startswith("__") and not kind.startswith("__"):
-            vars(schema.type_map[kind])["fields"][name].resolve = one_by_one(behind)
+            vars(schema.type_map[kind])["fields"][name].resolve = one_by_one(resolver)
 
     async def work() -> tuple[Any, list[Any]]:
         caller = await endpoint._door.caller(f"Bearer {key}".encode())
@@ -91,4 +91,4 @@ def answered(service: Service, text: str, variables: Any, key: str) -> tuple[Any
 
 def _told(session: Session, error: Any) -> Any:
     nodes = [node for node in error.nodes or () if isinstance(node, FieldNode)]
-    return session.tell(error.original_error or error, nodes, list(error.path or ()))
+    return session.to_error(error.original_error or error, nodes, list(error.path or ()))

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from tests.graphql.executors import Asked, Executors, operation_of
 from tests.graphql.generated import KEYS
 from tests.graphql.test_differential import check
-from tradepost.graphql.compiled import Compiled
+from tradepost.graphql.compiled import CompiledPlan
 from tradepost.graphql.errors import Refused
-from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
+from tradepost.graphql.field import Args, Attribute, FieldResolvers, LevelResolver
 from tradepost.graphql.loads import Loads
-from tradepost.graphql.operation import Operation
+from tradepost.graphql.operation import ExecutableOperation
 from tradepost.graphql.variables import BadVariables
 
 WAIT = 20.0  # seconds after which what has not come will not come
@@ -76,18 +76,18 @@ _LOADED: Mapping[str, Callable[[int], Any]] = {
 }
 
 
-def loaded(name: str) -> Resolver:
+def loaded(name: str) -> LevelResolver:
     async def resolve(sources: Sequence[Thing], args: Args, context: Request) -> list[Any]:
         try:
             return await context.load(Loader(name), [source.number for source in sources])
         finally:
             context.closed.append(name)
 
-    return Resolver(resolve)
+    return LevelResolver(resolve)
 
 
-def at_once(value: Callable[[Args], Any]) -> Resolver:
-    return Resolver(lambda sources, args, _: [value(args)] * len(sources))
+def at_once(value: Callable[[Args], Any]) -> LevelResolver:
+    return LevelResolver(lambda sources, args, _: [value(args)] * len(sources))
 
 
 async def slow(sources: Sequence[Any], args: Args, context: Request) -> list[int]:
@@ -112,20 +112,20 @@ async def fast(sources: Sequence[Any], args: Args, context: Request) -> list[Any
     return await context.load(Loader("size"), [2] * len(sources))
 
 
-BINDINGS: Bindings = {
+RESOLVERS: FieldResolvers = {
     ("Query", "things"): at_once(lambda args: [Thing(number, "things") for number in range(args["n"])]),
     ("Query", "others"): at_once(lambda args: [Thing(number, "others") for number in range(args["n"])]),
     ("Query", "said"): at_once(lambda args: args.get("text")),
-    ("Query", "few"): Resolver(lambda sources, args, context: []),
-    ("Query", "none"): Resolver(lambda sources, args, context: None),  # type: ignore[arg-type,return-value]
-    ("Query", "slow"): Resolver(slow),
-    ("Query", "both"): Resolver(both),
-    ("Query", "fast"): Resolver(fast),
-    ("Thing", "twice"): Resolver(twice),
+    ("Query", "few"): LevelResolver(lambda sources, args, context: []),
+    ("Query", "none"): LevelResolver(lambda sources, args, context: None),  # type: ignore[arg-type,return-value]
+    ("Query", "slow"): LevelResolver(slow),
+    ("Query", "both"): LevelResolver(both),
+    ("Query", "fast"): LevelResolver(fast),
+    ("Thing", "twice"): LevelResolver(twice),
     ("Thing", "id"): Attribute("str(p[0])"),
     ("Thing", "label"): Attribute("say(p[0])", {"say": "thing {}".format}),
     ("Thing", "other"): Attribute("say(p[0])", {"say": "another {}".format}),
-    ("Thing", "origin"): Resolver(lambda sources, args, _: [sources[0].origin] * len(sources)),
+    ("Thing", "origin"): LevelResolver(lambda sources, args, _: [sources[0].origin] * len(sources)),
     **{("Thing", name): loaded(name) for name in _LOADED},
 }
 
@@ -138,8 +138,8 @@ class Answer(NamedTuple):
 Execute = Callable[..., Awaitable[Answer]]
 
 
-def operation(text: str) -> Operation:
-    return operation_of(build_schema(SCHEMA), BINDINGS, text)
+def operation(text: str) -> ExecutableOperation:
+    return operation_of(build_schema(SCHEMA), RESOLVERS, text)
 
 
 async def compiled(text: str, request: Request, **values: Any) -> Answer:
@@ -156,10 +156,10 @@ async def executed(text: str, request: Request, values: Mapping[str, Any], *, ah
     (variant,) = asked.variants(variables)
     if ahead:
         variant.compile()
-    return answer(*await variant.run(variables, request, tell))
+    return answer(*await variant.run(variables, request, to_error))
 
 
-def tell(failure: Exception, nodes: Any, path: Sequence[str | int]) -> dict[str, Any]:
+def to_error(failure: Exception, nodes: Any, path: Sequence[str | int]) -> dict[str, Any]:
     return {"path": ".".join(map(str, path)), "message": str(failure)}
 
 
@@ -301,7 +301,7 @@ def test_cancellation_stops_everything(execute: Execute, text: str) -> None:
 
     request = run(cancel())
     assert Counter(request.closed) == Counter(["size"] + ["friend"] * ("friend" in text))
-    gc.collect()  # which would tell of a coroutine that nobody awaited, and any warning is an error
+    gc.collect()  # which would to_error of a coroutine that nobody awaited, and any warning is an error
 
 
 def test_the_plans_of_an_operation_are_bounded() -> None:
@@ -315,7 +315,7 @@ def test_the_plans_of_an_operation_are_bounded() -> None:
     async def ask(number: int) -> Any:
         variables = asked.coercion.coerced({flag: bool(number >> at & 1) for at, flag in enumerate(flags)})
         (variant,) = asked.variants(variables)
-        data, errors = await variant.run(variables, Request(), tell)
+        data, errors = await variant.run(variables, Request(), to_error)
         assert not errors
         return data
 
@@ -344,7 +344,7 @@ def test_an_operation_is_compiled_when_it_is_used_again() -> None:
     (variant,) = asked.variants(variables)
     answers = []
     for uses in range(1, 4):
-        answers.append(run(variant.run(variables, Request(), tell)))
+        answers.append(run(variant.run(variables, Request(), to_error)))
         assert (variant._compiled is not None) == (uses > 1)
     assert answers[0] == answers[1] == answers[2]
     assert answers[0][0]["things"][1] == {"id": "1", "label": "thing 1", "other": "another 1"}
@@ -403,7 +403,7 @@ def test_generated_code_holds_no_text_of_a_caller_but_response_keys(keys: list[s
     def source(keys: Sequence[str], text: str) -> str:
         asked = operation(document(keys, text))
         (variant,) = asked.variants(asked.coercion.coerced({}))
-        return Compiled(variant.plan).source
+        return CompiledPlan(variant.plan).source
 
     def document(keys: Sequence[str], text: str) -> str:
         things, label, size, said = keys
@@ -481,6 +481,6 @@ def test_a_plan_of_very_many_fields_is_neither_compiled_nor_kept() -> None:
     for _ in range(3):
         (variant,) = asked.variants(variables)
         variant.compile()
-        data, errors = run(variant.run(variables, Request(), tell))
+        data, errors = run(variant.run(variables, Request(), to_error))
         assert (len(data), data["a99"][0]["b29"], errors) == (100, "0", [])
         assert (variant._compiled, asked._variants) == (None, {})

@@ -14,7 +14,7 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 
-from tradepost.graphql.field import Args, Attribute, Bindings, Partial, Resolver
+from tradepost.graphql.field import Args, Attribute, FieldResolvers, LevelResolver, Partial
 from tradepost.graphql.loads import Loads
 
 # All nullabilities of a value and of a list of them, by what a field's name ends with.
@@ -227,21 +227,21 @@ class Context(Loads):
     columns: Any = None
 
 
-def bindings() -> Bindings:
-    """What stands behind every field that is not of Mutation."""
-    found: dict[tuple[str, str], Attribute | Resolver] = {}
+def resolvers() -> FieldResolvers:
+    """The resolver of every field that is not of Mutation."""
+    found: dict[tuple[str, str], Attribute | LevelResolver] = {}
     for (kind, name), declared in types().items():
         bare = name.rstrip("NOf")
         if kind == "Mutation":
             continue
         if name == "changes":
-            found[kind, name] = Resolver(_changes)
+            found[kind, name] = LevelResolver(_changes)
         elif bare in AT_ONCE:
-            found[kind, name] = Resolver(_at_once((kind, name)))
+            found[kind, name] = LevelResolver(_at_once((kind, name)))
         elif bare in WAITING or bare == "count":
-            found[kind, name] = Resolver(_waiting((kind, name)))
+            found[kind, name] = LevelResolver(_waiting((kind, name)))
         elif name == "name":
-            found[kind, name] = Attribute("p.name", sound=True)
+            found[kind, name] = Attribute("p.name", trusted=True)
         elif name in ("same", "box"):
             found[kind, name] = Attribute("p")
         elif declared.strip("[]!") in ("Thing", "Int"):

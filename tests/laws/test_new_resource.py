@@ -17,7 +17,7 @@ from tradepost.domain.product import Product
 from tradepost.domain.record import FILTERABLE, INSTANT, JSON, SORTABLE, UNIQUE, BelongsTo, Dated, Record
 from tradepost.domain.text import Name
 from tradepost.domain.user import User
-from tradepost.graphql.binding import schema_text
+from tradepost.graphql.schema import schema_text
 from tradepost.resource import Resource
 from tradepost.storage.statement import POSTGRES, SQLITE
 from tradepost.storage.tables import table

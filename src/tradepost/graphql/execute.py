@@ -1,9 +1,9 @@
 """Execution: the values of a plan's fields, fetched level by level, to be put together afterwards.
 
-Each field is resolved once for all the objects of its level. A level is made of all fields whose sources are
-known; what an attribute or a resolver has at once is settled at once, and its own selection joins the level.
-Resolvers that load run together (`loads.py`), so that a level takes one statement for each loader, whatever
-aliases asked. It is one task from beginning to end: whoever cancels it stops the work, for there is no other.
+Each field is resolved once for all objects of its level. A level holds all fields whose sources are known.
+The value of an attribute is known at once, so the fields selected of it join the same level. Resolvers that
+load run together (`loads.py`), so a level takes one statement for each loader, however many aliases use it.
+All of it is one task: cancelling that stops the work.
 """
 
 from collections.abc import Coroutine, Iterable, Sequence
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from graphql.pyutils import is_iterable
 
-from tradepost.graphql.field import Attribute, Partial, Resolver
+from tradepost.graphql.field import Attribute, LevelResolver, Partial
 from tradepost.graphql.plan import Field, Plan
 from tradepost.graphql.variables import Variables
 
@@ -28,16 +28,17 @@ Level = list[tuple[Field, Sequence[Any]]]  # fields, and the sources they are as
 class Fetched:
     """What was fetched for a plan, by place.
 
-    `columns` hold a field's value for each object of its level; `sources` those objects, flat and in order,
-    that the field's own selection is made of. `usual` says that nothing went wrong so far.
+    `columns` hold a field's value for each object of its level, `sources` the objects in these values, flat
+    and in order: the sources of the fields selected of them. `clean` is False once a value is a failure, or
+    null or no list against the type of its field.
     """
 
-    __slots__ = ("columns", "sources", "usual")
+    __slots__ = ("clean", "columns", "sources")
 
     def __init__(self, size: int) -> None:
         self.columns: list[Sequence[Any]] = [_NOTHING] * size
         self.sources: list[Sequence[Any]] = [_NOTHING] * size
-        self.usual = True
+        self.clean = True
 
 
 def _column(result: Any, count: int) -> list[Any]:
@@ -50,19 +51,18 @@ def _column(result: Any, count: int) -> list[Any]:
 
 
 async def fetch(
-    plan: Plan, variables: Variables, context: Any, roots: Sequence[Any], given: list[Any] | None = None
+    plan: Plan, variables: Variables, context: Any, roots: Sequence[Any], root_value: Any = None
 ) -> Fetched:
-    """Fetches all values of a plan. With `given`, that is the value of its one root field already."""
+    """Fetches all values of a plan, with `root_value` for a root field that has no resolver.
+
+    A failure of a resolver becomes the value of its fields; raises only what ends the request: cancellation.
+    """
     fetched = Fetched(plan.places)
-    level: Level = []
-    if given is None:
-        level = [(field, roots) for field in plan.selection.fetched]
-    else:
-        _settle(fetched, plan.selection.fetched[0], given, level)
+    level: Level = [(field, roots) for field in plan.selection.fetched]
     while level:
         resolving: list[tuple[Field, int, Coroutine[Any, Any, Any]]] = []
         for field, sources in level:  # which grows by what is there at once
-            column = _resolved(field, sources, variables, context)
+            column = [root_value] if field.resolver is None else _resolved(field, sources, variables, context)
             if isinstance(column, CoroutineType):
                 resolving.append((field, len(sources), column))
             else:
@@ -80,45 +80,45 @@ async def fetch(
 
 def _resolved(field: Field, sources: Sequence[Any], variables: Variables, context: Any) -> Any:
     """A field's column, or the coroutine of a resolver that loads it."""
-    behind = field.behind
-    if isinstance(behind, Attribute):
+    resolver = field.resolver
+    if isinstance(resolver, Attribute):
         try:
-            return behind.of_all(sources)
-        except Exception:  # noqa: BLE001 (some of the sources may have it all the same)
-            return Partial([_read(behind, source) for source in sources])
+            return resolver.read_all(sources)
+        except Exception:  # noqa: BLE001 (it may not be all sources that fail)
+            return Partial([_read(resolver, source) for source in sources])
     try:
-        result: Any = cast("Resolver", behind).resolve(sources, field.arguments(variables), context)
-    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+        result: Any = cast("LevelResolver", resolver).resolve(sources, field.arguments(variables), context)
+    except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
         result = failure
     return result if isinstance(result, CoroutineType) else _column(result, len(sources))
 
 
 async def _finished(resolving: Coroutine[Any, Any, Any]) -> Any:
-    """What a resolver returns, beside which no other runs, or the exception that it raises."""
+    """What the only resolver of a level returns, or the exception that it raises."""
     try:
         return await resolving
-    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+    except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
         return failure
 
 
-def _read(behind: Attribute, source: Any) -> Any:
+def _read(attribute: Attribute, source: Any) -> Any:
     try:
-        return behind.of(source)
-    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+        return attribute.read(source)
+    except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
         return failure
 
 
 def _settle(fetched: Fetched, field: Field, column: list[Any], level: Level) -> None:
-    """Takes a field's column, and puts the fields of its own selection on the level."""
+    """Stores a field's column, and adds the fields selected of its objects to the level."""
     place, selection = cast("int", field.place), field.selection
     fetched.columns[place] = column
     if selection is None:
         if column.__class__ is not list:
-            fetched.usual = False
+            fetched.clean = False
         return
     sources = _sources(field, column)
     if sources is None:
-        fetched.usual = False
+        fetched.clean = False
         column = fetched.columns[place] = [_readable(field, value) for value in column]
         sources = [each for value in column for each in objects_of(field, value)]
     fetched.sources[place] = sources
@@ -127,7 +127,7 @@ def _settle(fetched: Fetched, field: Field, column: list[Any], level: Level) -> 
 
 
 def _sources(field: Field, column: list[Any]) -> Sequence[Any] | None:
-    """The objects in a column, flat and in order; None if something in it is not as it usually is."""
+    """The objects in a column, flat and in order; None if the column is not clean."""
     if column.__class__ is not list:
         return None
     flat, nullable = column, field.nullable
@@ -151,17 +151,17 @@ def _is_failure(kind: type) -> bool:
 
 
 def _readable(field: Field, value: Any) -> Any:
-    """A list's value as something that can be read more than once."""
+    """A value that can be read more than once; a list's may be an iterator."""
     if not field.is_list or value.__class__ in (list, tuple) or not is_iterable(value):
         return value
     try:
         return list(value)
-    except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+    except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
         return failure
 
 
 def objects_of(field: Field, value: Any) -> list[Any]:
-    """The objects in a value that its selection is made of: not what failed or is null."""
+    """The objects in a value whose fields are selected: neither failures nor nulls."""
     items: Iterable[Any] = (value,)
     if field.is_list:
         items = value if is_iterable(value) else ()

@@ -18,11 +18,11 @@ class Loader(Protocol):
     def __hash__(self) -> int: ...
 
     async def fetch(self, context: Any, keys: list[Any]) -> Mapping[Any, Any]:
-        """The values found, by key, in one statement."""
+        """Loads the values of keys in one statement; leaves out keys that have none."""
 
     @property
     def missing(self) -> Any:
-        """The value of a key that was not found."""
+        """The value of a key that `fetch` leaves out."""
 
 
 class _Load:
@@ -48,7 +48,7 @@ class _Loaded:
 
 @dataclass(slots=True, eq=False)
 class Loads:
-    """What one request has loaded and wants; a loader is given it as its context. Never shared."""
+    """What one request has loaded and wants, never shared with another. Loaders get it as their context."""
 
     _loaded: dict[Loader, _Loaded] = field(default_factory=dict, init=False)
     _wanted: list[_Loaded] = field(default_factory=list, init=False)
@@ -104,13 +104,13 @@ class Loads:
             load, loaded.next = cast("_Load", loaded.next), None
             try:
                 await self._made(load.loader, load.keys, loaded.values)
-            except Exception as failure:  # noqa: BLE001 (told to whoever waits for it)
+            except Exception as failure:  # noqa: BLE001 (raised by all who wait for it)
                 load.failure = failure
 
     async def _made(self, loader: Loader, keys: dict[Any, None], values: dict[Any, Any]) -> None:
         """Loads keys into `values`."""
-        found = await loader.fetch(self, list(keys))
-        values.update(found)
-        if len(found) < len(keys):
-            for key in keys.keys() - found.keys():
+        fetched = await loader.fetch(self, list(keys))
+        values.update(fetched)
+        if len(fetched) < len(keys):
+            for key in keys.keys() - fetched.keys():
                 values[key] = loader.missing
