@@ -15,7 +15,7 @@ from tradepost.access.idempotency import Answer
 from tradepost.access.rate_limits import RateLimits
 from tradepost.graphql.endpoint import ROUTE as GRAPHQL
 from tradepost.graphql.endpoint import Endpoint
-from tradepost.graphql.socket import Sockets
+from tradepost.graphql.sockets import Sockets
 from tradepost.http.answers import problem_answer
 from tradepost.http.door import rate_headers
 from tradepost.http.request import Disconnected, Receive, Request, Scope, Send

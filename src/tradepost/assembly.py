@@ -20,14 +20,14 @@ from tradepost.egress.client import Client
 from tradepost.egress.targets import Targets
 from tradepost.events.feed import Feed
 from tradepost.events.outbox import Emitter
-from tradepost.graphql.binding import Bound, schema_text
-from tradepost.graphql.documents import Documents as GraphQLDocuments
+from tradepost.graphql.documents import DocumentCache
 from tradepost.graphql.endpoint import Endpoint
 from tradepost.graphql.limits import Limits as GraphQLLimits
-from tradepost.graphql.operations import Operations
 from tradepost.graphql.order_status import OrderStatus
 from tradepost.graphql.persisted import PersistedQueries
-from tradepost.graphql.socket import Sockets
+from tradepost.graphql.schema import BoundSchema, schema_text
+from tradepost.graphql.socket_operations import SocketOperations
+from tradepost.graphql.sockets import Sockets
 from tradepost.graphql.surface import GraphQL
 from tradepost.housekeeping import Housekeeping
 from tradepost.http.door import Door
@@ -118,8 +118,8 @@ def assemble(
     perform = performer(found, store, clock, resources)
     rest = Rest(resources, lifecycle, perform, door, found.base_url)
     feed = Feed(store)
-    graphql = _graphql(found, Bound(schema or schema_text(), resources), perform, feed)
-    sockets = Sockets(Operations(graphql, door, found.base_url), metrics, found.graphql_max_sockets)
+    graphql = _graphql(found, BoundSchema(schema or schema_text(), resources), perform, feed)
+    sockets = Sockets(SocketOperations(graphql, door, found.base_url), metrics, found.graphql_max_sockets)
     housekeeping = Housekeeping(store, clock, metrics, found.retention_days)
     deliveries = Deliveries(found, perform, metrics) if found.deliveries else None
     log = logs.RequestLog(found.log[0])
@@ -206,25 +206,23 @@ class Deliveries:
         await self.client.close()
 
 
-def _graphql(found: Settings, bound: Bound, perform: Performer, feed: Feed) -> GraphQL:
+def _graphql(found: Settings, bound: BoundSchema, perform: Performer, feed: Feed) -> GraphQL:
     limits = GraphQLLimits(
         found.graphql_max_depth,
         found.graphql_max_complexity,
         found.graphql_max_tokens,
         found.graphql_max_bytes,
         found.graphql_max_aliases,
-        found.graphql_timeout,
     )
     gated = found.env == "production"
-    documents = GraphQLDocuments(bound.schema, limits, suggestions=not gated)
+    documents = DocumentCache(bound.schema, bound.resolvers, limits, suggestions=not gated)
     order_status = OrderStatus(bound.resource(Order), perform.database, feed, found.event_prefix)
     return GraphQL(
         bound,
         PersistedQueries(perform.database, perform.clock, documents, found.graphql_allowlist),
         perform,
         order_status,
-        timeout=found.graphql_timeout,
-        compiled=found.graphql_compiled,
+        timeout_seconds=found.graphql_timeout,
         gated=gated,
     )
 

@@ -253,9 +253,6 @@ class Settings:
     graphql_max_bytes: int = _setting("65536", "maximum bytes of a GraphQL document", _number(1, 1 << 20))
     graphql_max_aliases: int = _setting("100", "maximum aliases in a GraphQL document", _number(0, 100_000))
     graphql_timeout: float = _setting("10", "seconds an operation may run, such as 2.5", _seconds)
-    graphql_compiled: bool = _setting(
-        "1", "0 runs every operation on the reference executor, which is slower", _switch
-    )
     graphql_allowlist: Path | None = _setting(
         "", "a .graphql file, or a folder of them; no other documents are allowed", _path
     )

@@ -14,7 +14,7 @@ from tests import shop
 from tests.documents.browser import CONTROL, Tab, browser, program
 from tests.flows.process import Process, serving
 from tests.service import Service
-from tradepost.graphql.binding import schema_text
+from tradepost.graphql.schema import schema_text
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
 HTML = "text/html; charset=utf-8"

@@ -14,7 +14,7 @@ from graphql import (
 
 from tests.flows import node
 from tests.flows.process import Process, serving
-from tradepost.graphql.binding import schema_text
+from tradepost.graphql.schema import schema_text
 
 AUDITS = 61  # that graphql-http had when it was pinned; none was declined
 

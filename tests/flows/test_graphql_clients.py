@@ -21,8 +21,8 @@ from graphql import build_schema, print_schema
 
 from tests.flows import node
 from tests.flows.process import Process, serving
-from tradepost.graphql.binding import schema_text
-from tradepost.graphql.socket import SUBPROTOCOL
+from tradepost.graphql.schema import schema_text
+from tradepost.graphql.transport_ws import SUBPROTOCOL
 
 WATCH = "subscription ($id: ID!) { orderStatusChanged(orderId: $id) { id status } }"
 STATUS = "query ($id: ID!) { order(id: $id) { status } }"

@@ -18,7 +18,7 @@ from websockets.typing import Subprotocol
 
 from tests.flows.process import Process, serving
 from tests.graphql.sockets import frame, hear, say, upgrade
-from tradepost.graphql.socket import SUBPROTOCOL
+from tradepost.graphql.transport_ws import SUBPROTOCOL
 
 WATCH = "subscription ($id: ID!) { orderStatusChanged(orderId: $id) { id status total } }"
 STATUS = "query ($id: ID!) { order(id: $id) { status } }"

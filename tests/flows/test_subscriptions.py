@@ -20,7 +20,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from tests.flows.process import Process, serving
-from tradepost.graphql.socket import SUBPROTOCOL
+from tradepost.graphql.transport_ws import SUBPROTOCOL
 
 WATCH = "subscription ($id: ID!) { orderStatusChanged(orderId: $id) { id status } }"
 WAIT = 30.0

@@ -1,10 +1,5 @@
-"""One operation executed in four ways: compiled, completed, by the Interpreter, and by graphql-core alone.
+"""One operation executed in three ways: compiled, completed, and by the oracle."""
 
-The last is the oracle: graphql-core's own executor, which asks our resolvers for one object at a time and
-knows nothing of levels, loads, or plans.
-"""
-
-import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +8,22 @@ from unittest.mock import patch
 
 from graphql import (
     Executor,
+    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     OperationDefinitionNode,
-    OperationType,
-    execute,
     parse,
 )
 
-from tests.graphql.world import Context, World, bindings, new_schema, types
+from tests.graphql import oracle
+from tests.graphql.world import Context, World, new_schema, resolvers, types
+from tradepost.graphql import introspection
 from tradepost.graphql.complete import Completion
-from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
-from tradepost.graphql.form import Form, Variant
-from tradepost.graphql.interpreted import Interpreter
+from tradepost.graphql.complexity import Estimator
+from tradepost.graphql.errors import Refused
+from tradepost.graphql.field import FieldResolver, FieldResolvers
+from tradepost.graphql.limits import OperationSize
+from tradepost.graphql.operation import ExecutableOperation, PlanVariant
 from tradepost.graphql.variables import BadVariables, Variables
 
 Path = tuple[str | int, ...]
@@ -63,149 +61,95 @@ class Asked:
     seed: int
     faults: float
 
-    def __post_init__(self) -> None:
-        self.document = parse(self.text)
-
-    @property
-    def operation(self) -> OperationDefinitionNode:
-        found = self.document.definitions[0]
-        assert isinstance(found, OperationDefinitionNode)
-        return found
-
     def world(self) -> World:
         return World(self.seed, self.faults)
 
 
-class Bound:
-    """The schema of the world, bound as `graphql.binding` does it."""
+def operation_of(schema: GraphQLSchema, resolvers: FieldResolvers, text: str) -> ExecutableOperation:
+    """The first operation of a document that is valid."""
+    document = parse(text)
+    fragments = {
+        each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
+    }
+    node = next(each for each in document.definitions if isinstance(each, OperationDefinitionNode))
+    complexity = Estimator(schema, fragments, limit=1000).complexity(node)
+    return ExecutableOperation(
+        schema, resolvers, fragments, node, OperationSize(1, 0), complexity, suggestions=True
+    )
 
-    def __init__(self) -> None:
-        self.schema: GraphQLSchema = new_schema()
-        self.bindings: Bindings = bindings()
+
+class _Context(oracle.Unshared, Context):
+    """The context of the world, unshared."""
 
 
 class Executors:
-    """All four."""
+    """All three, over the world."""
 
     def __init__(self) -> None:
-        self.bound = Bound()
-        self._interpreter = Interpreter(self.bound.schema, self.bound.bindings)
+        self.schema = new_schema()
+        self._resolvers = {**resolvers(), **introspection.resolvers(self.schema)}
         self._oracle = new_schema()
         for kind, name in types():
             found = vars(self._oracle.type_map[kind])["fields"][name]
-            found.resolve = _alone(self.bound.bindings.get((kind, name)))
+            found.resolve = _resolve(self._resolvers.get((kind, name)))
 
     async def path(self, asked: Asked) -> str:
         """What answers it when it was asked before."""
-        with patch("tradepost.graphql.form.Completion", wraps=Completion) as completion:
-            answer = await self.planned(asked, compiled=True)
-        if answer is None:
-            return "interpreted"
+        with patch("tradepost.graphql.operation.Completion", wraps=Completion) as completion:
+            await self.planned(asked, compiled=True)
         return "completed" if completion.called else "compiled"
 
     async def planned(self, asked: Asked, *, compiled: bool) -> Answer | None:
-        """By plans, compiled at once or never; None if they do not cover the operation."""
-        form = Form(self.bound, asked.document, asked.operation, quiet=False)
+        """By plans, compiled at once or never; None if it is refused."""
+        operation = operation_of(self.schema, self._resolvers, asked.text)
+        world, data, errors = asked.world(), dict[str, Any](), list[Told]()
         try:
-            variables = form.coercion.coerced(asked.given)
+            variables = operation.coercion.coerced(asked.given)
+            variants = operation.variants(variables)
         except BadVariables as bad:
             return Answer(None, [_told(error, [], []) for error in bad.errors], [])
-        variants = form.variants(variables)
-        if variants is None:
+        except Refused:
             return None
-        world, data, errors = asked.world(), dict[str, Any](), list[Told]()
         for variant in variants:
+            fresh = PlanVariant(variant.plan)
             if compiled:
-                variant.compile()
-            else:
-                variant = Variant(variant.plan)  # noqa: PLW2901 (one that is used for the first time)
-            given = None
-            if asked.operation.operation is OperationType.MUTATION:
-                given = _changed(world, variant, variables)
-            found, wrong = await variant.run(variables, Context(world), _tell, given)
+                fresh.compile()
+            root_value = _changed(world, variant, variables) if operation.kind == "mutation" else None
+            found, wrong = await fresh.run(variables, Context(world), _to_error, root_value)
             errors += wrong  # type: ignore[arg-type]
             if found is None:
                 return Answer(None, errors, world.changes)
             data |= found
         return Answer(data, errors, world.changes)
 
-    async def interpreted(self, asked: Asked) -> Answer:
-        """By the Interpreter."""
-        world = asked.world()
-        context = Context(world)
-
-        async def change(name: str, args: Args) -> Any:
-            context.loads = type(context.loads)()
-            return world.change(name, args)
-
-        data, errors = await self._interpreter.run(
-            asked.document, None, asked.given, context, _tell, change=change
-        )
-        return Answer(data, errors, world.changes)  # type: ignore[arg-type]
-
     async def alone(self, asked: Asked, *, propagating: bool = True) -> Answer:
         """By the oracle; not `propagating`, it tells whatever can go wrong anywhere."""
         world = asked.world()
-        found: Any = execute(
-            self._oracle,
-            asked.document,
-            context_value=Context(world, _Alone()),
-            variable_values=dict(asked.given),
-            executor_class=Executor if propagating else _Exhaustive,
-        )
-        result = await found if inspect.isawaitable(found) else found
+        how = Executor if propagating else oracle.Exhaustive
+        context = _Context(world)
+        result = await oracle.executed(self._oracle, asked.text, asked.given, context, how)
         errors = [_told(error, error.nodes or (), error.path or ()) for error in result.errors or ()]
         return Answer(result.data, errors, world.changes)
 
 
-class _Exhaustive(Executor[Any]):
-    """Leaves null where it may not be, and goes on: so every error is told."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.error_propagation = False
-
-
-class _Alone:
-    """Loads for each who asks, at once."""
-
-    async def load(self, loader: Any, keys: Sequence[Any]) -> list[Any]:
-        found = await loader.fetch(None, list(keys))
-        return [found.get(key, loader.missing) for key in keys]
-
-
-def _alone(behind: Attribute | Resolver | None) -> Callable[..., Any]:
-    """A resolver of graphql-core that asks ours for one object."""
-    if behind is None:
+def _resolve(resolver: FieldResolver | None) -> Callable[..., Any]:
+    if resolver is None:
         return lambda _, info, **args: info.context.world.change(info.field_name, args)
-    if isinstance(behind, Attribute):
-        if behind.expression == "p":
-            return lambda source, _: source
-        return lambda source, info: getattr(source, info.field_name)
-
-    def resolve(source: Any, info: Any, **args: Any) -> Any:
-        column: Any = behind.resolve([source], args, info.context)
-        return _first(column) if inspect.iscoroutine(column) else column[0]
-
-    return resolve
+    return oracle.one_by_one(resolver)
 
 
-async def _first(column: Any) -> Any:
-    return (await column)[0]
-
-
-def _changed(world: World, variant: Variant, variables: Variables) -> list[Any] | None:
-    """What a field of Mutation gives, as the column of its one source."""
+def _changed(world: World, variant: PlanVariant, variables: Variables) -> Any:
+    """What a field of Mutation gives, or its failure."""
     field = variant.plan.selection.fields[0]
     if field.type is None:
         return None
     try:
-        return [world.change(field.name, field.arguments(variables))]
+        return world.change(field.name, field.arguments(variables))
     except Exception as failure:  # noqa: BLE001 (told in the answer)
-        return [failure]
+        return failure
 
 
-def _tell(failure: Exception, nodes: Sequence[Any], path: Sequence[str | int]) -> Any:
+def _to_error(failure: Exception, nodes: Sequence[Any], path: Sequence[str | int]) -> Any:
     return _told(failure, nodes, path)
 
 

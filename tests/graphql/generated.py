@@ -17,7 +17,6 @@ from graphql import (
     GraphQLObjectType,
     GraphQLSchema,
     get_named_type,
-    is_abstract_type,
     is_leaf_type,
 )
 
@@ -32,10 +31,7 @@ KEYS = (
 )
 _DEPTH = 4
 _FIELDS = 24
-_INTROSPECTION = (
-    "__schema { queryType { name } }",
-    '__type(name: "Box") { name fields { name type { kind } } }',
-)
+_TYPES = ("Thing", "Box", "Wish", "Colour", "Named", "Either", "__Type", "Int", "Nothing")
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class _Writer:
         self._schema = schema
         self._draws = draws
         self._left = draws.randint(3, _FIELDS)
-        self._beyond = draws.random() < 0.1  # may use what plans do not cover
+        self._introspects = draws.random() < 0.4
         self._keys: dict[str, str] = {}  # what is asked for under a response key, the same wherever it stands
         self._asked: dict[tuple[str, str], list[str]] = {}  # what was asked of a field
         self._fragments: dict[str, list[str]] = {}  # names by type
@@ -84,19 +80,31 @@ class _Writer:
     def _part(self, kind: GraphQLObjectType, depth: int) -> str:
         draw = self._draws.random()
         if draw < 0.06:
-            return f"{self._draws.choice(('', 'kind: '))}__typename"
+            return f"{self._draws.choice(('', 'what: '))}__typename"
         if draw < 0.14 and depth > 1:
             body = self._selection(kind, depth - 1)
-            if self._beyond and kind.interfaces and self._chance(0.5):
+            if kind.interfaces and self._chance(0.3):
                 body = f"{{ ... on {kind.name} {body} }}"
                 wider = self._draws.choice((kind.interfaces[0].name, "Either"))
                 return f"... on {wider}{self._directives()} {body}"
             return f"... {self._draws.choice(('', f'on {kind.name}'))}{self._directives()} {body}"
         if draw < 0.24 and depth > 1:
             return f"...{self._fragment(kind, depth - 1)}{self._directives()}"
-        if draw < 0.26 and self._beyond and kind is self._schema.query_type:
-            return self._draws.choice(_INTROSPECTION)
+        if draw < 0.4 and self._introspects and kind is self._schema.query_type:
+            return self._introspection()
         return self._field(kind, depth)
+
+    def _introspection(self) -> str:
+        """The whole schema or a type of it, once in a document; below it are fields like any others."""
+        self._introspects = False
+        number = len(self._keys)
+        self._keys[f"i{number}"] = ""
+        name, asked = "__Schema", "__schema"
+        if self._chance(0.6):
+            name, asked = "__Type", f'__type(name: "{self._draws.choice(_TYPES)}")'
+        kind = self._schema.type_map[name]
+        assert isinstance(kind, GraphQLObjectType)
+        return f"i{number}: {asked}{self._directives()} {self._selection(kind, _DEPTH - 1)}"
 
     def _fragment(self, kind: GraphQLObjectType, depth: int) -> str:
         known = self._fragments.get(kind.name, [])
@@ -120,24 +128,14 @@ class _Writer:
         head += self._directives()
         if isinstance(below, GraphQLObjectType):
             return f"{head} {self._selection(below, depth - 1)}"
-        return head if is_leaf_type(below) else f"{head} {self._abstract(depth - 1)}"
+        return head
 
     def _fields(self, kind: GraphQLObjectType, depth: int) -> _Fields:
         """Fields to draw from. Objects are asked for where there is room, and then as often as leaves."""
-        leaves, objects, beyond = _fields_of(kind)
-        if depth <= 1 or self._left <= 0:
+        leaves, objects = _fields_of(kind)
+        if depth <= 1 or self._left <= 0 or not objects:
             return leaves
-        if self._beyond and beyond and self._chance(0.2):
-            return beyond
         return objects if self._chance(0.5) or not leaves else leaves
-
-    def _abstract(self, depth: int) -> str:
-        parts = ["__typename"]
-        for name in ("Thing", "Box"):
-            kind = self._schema.type_map[name]
-            assert isinstance(kind, GraphQLObjectType)
-            parts.append(f"... on {name} {self._selection(kind, depth)}")
-        return f"{{ {' '.join(parts)} }}"
 
     def _head(self, name: str, field: GraphQLField) -> str:
         """A field with its arguments, under a key that stands for nothing else in the document."""
@@ -226,16 +224,13 @@ class _Writer:
 
 
 @cache
-def _fields_of(kind: GraphQLObjectType) -> tuple[_Fields, _Fields, _Fields]:
-    """A type's leaves, its objects, and what plans do not cover."""
-    leaves, objects, beyond = list[_Named](), list[_Named](), list[_Named]()
+def _fields_of(kind: GraphQLObjectType) -> tuple[_Fields, _Fields]:
+    """A type's leaves and its objects."""
+    leaves, objects = list[_Named](), list[_Named]()
     for name, each in kind.fields.items():
         below = get_named_type(each.type)
-        if is_abstract_type(below) or str(each.type).startswith("[["):
-            beyond.append((name, below))
-        else:
-            (leaves if is_leaf_type(below) else objects).append((name, below))
-    return leaves, objects, beyond
+        (leaves if is_leaf_type(below) else objects).append((name, below))
+    return leaves, objects
 
 
 def _nullable(kind: Any) -> Any:

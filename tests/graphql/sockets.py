@@ -16,9 +16,10 @@ from websockets.sync.client import ClientConnection, connect
 from tradepost import server
 from tradepost.access.caller import Caller
 from tradepost.assembly import assemble
-from tradepost.graphql.asked import Asked
 from tradepost.graphql.errors import GRAPHQL_VALIDATION_FAILED, refusal
-from tradepost.graphql.socket import SUBPROTOCOL, Sockets
+from tradepost.graphql.request import GraphQLRequest
+from tradepost.graphql.sockets import Sockets
+from tradepost.graphql.transport_ws import SUBPROTOCOL
 from tradepost.http.request import Request
 from tradepost.problems import Problem, Unauthenticated
 from tradepost.settings import load
@@ -47,12 +48,12 @@ class Told:
             raise Unauthenticated("The API key is unknown", challenge="Bearer")
         return Caller(key_id=authorization.decode(), scopes=frozenset())
 
-    async def run(self, caller: Caller, asked: Asked, request: Request, push: Push) -> None:
-        name = asked.query or ""
+    async def run(self, caller: Caller, request: GraphQLRequest, upgrade: Request, push: Push) -> None:
+        name = request.query or ""
         self.begun.put(name)
         end = "cancelled"
         try:
-            await getattr(self, name)(asked.variables or {}, push)
+            await getattr(self, name)(request.variables or {}, push)
             end = "done"
         finally:
             self.ended.put(f"{name} {end}")

@@ -9,7 +9,7 @@ from graphql import parse, print_ast, separate_operations, strip_ignored_charact
 from tests.given_clock import GivenClock
 from tests.graphql.operations import SCHEMA
 from tests.graphql.test_persisted_store import asked
-from tradepost.graphql.documents import Document, Documents
+from tradepost.graphql.documents import DocumentCache, ValidDocument
 from tradepost.graphql.errors import Refused
 from tradepost.graphql.limits import Limits
 from tradepost.graphql.persisted import PersistedQueries
@@ -41,12 +41,12 @@ def folder(tmp_path: Path) -> Path:
 def queries(path: Path, limits: Limits | None = None) -> PersistedQueries:
     """Those of a service whose database cannot be reached: an allowlist needs none."""
     database = SqliteDatabase(str(path / "no such folder/x.db"))
-    return PersistedQueries(database, GivenClock(), Documents(SCHEMA, limits or Limits()), path)
+    return PersistedQueries(database, GivenClock(), DocumentCache(SCHEMA, {}, limits or Limits()), path)
 
 
-def answered(found: PersistedQueries, text: str | None = None, of: str | None = None) -> Document:
+def answered(found: PersistedQueries, text: str | None = None, of: str | None = None) -> ValidDocument:
     document = found.document(asked(text, of))
-    assert isinstance(document, Document)  # at once: nothing has to be read
+    assert isinstance(document, ValidDocument)  # at once: nothing has to be read
     return document
 
 

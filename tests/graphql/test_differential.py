@@ -1,4 +1,4 @@
-"""Whatever is asked of whatever data, our executors answer what graphql-core's own does.
+"""Whatever is asked of whatever data, our executor answers what graphql-core's own does.
 
 A failing test names the operation, which its number makes again. TRADEPOST_TEST_QUERIES asks for more of them.
 """
@@ -34,7 +34,7 @@ def executors() -> Executors:
 def asked(executors: Executors, numbers: Iterable[int]) -> Iterator[Asked]:
     """The operations of these numbers, with all their values, of worlds with and without faults."""
     for number in numbers:
-        operation = generated.operation(executors.bound.schema, number)
+        operation = generated.operation(executors.schema, number)
         for given in operation.given:
             yield Asked(operation.text, given, number, _FAULTS[number % len(_FAULTS)])
 
@@ -78,21 +78,22 @@ def check(answer: Answer, oracle: Answer, all_errors: Iterable[Told]) -> None:
 
 
 async def compare(executors: Executors, each: Asked) -> None:
-    """Holds all our executors to the oracle."""
+    """Holds both ways of putting an answer together to the oracle."""
     oracle = await executors.alone(each)
     all_errors = oracle.errors
     if oracle.errors:
         all_errors = (await executors.alone(each, propagating=False)).errors
-    check(await executors.interpreted(each), oracle, all_errors)
     for compiled in (True, False):
         answer = await executors.planned(each, compiled=compiled)
-        if answer is not None:
+        if answer is None:
+            assert None in each.given.values(), "refused, and no directive is given null"
+        else:
             check(answer, oracle, all_errors)
 
 
 @pytest.mark.parametrize("first", range(0, _OPERATIONS, _A_TEST))
-def test_all_executors_answer_alike(executors: Executors, first: int) -> None:
-    """Compiled, completed or interpreted, an operation is answered as graphql-core answers it alone."""
+def test_the_executor_answers_like_graphql_core(executors: Executors, first: int) -> None:
+    """Compiled or completed, introspection or not, an operation is answered as graphql-core answers it."""
 
     async def compare_all() -> None:
         for each in asked(executors, range(first, first + _A_TEST)):
@@ -108,17 +109,13 @@ def test_all_executors_answer_alike(executors: Executors, first: int) -> None:
 
 def test_what_is_asked_is_valid(executors: Executors) -> None:
     """Every operation that is compared is one that validation lets through."""
-    schema = executors.bound.schema
     for number in range(100):
-        document = parse(generated.operation(schema, number).text)
-        assert validate(schema, document) == []
+        document = parse(generated.operation(executors.schema, number).text)
+        assert validate(executors.schema, document) == []
 
 
 def test_most_operations_take_the_compiled_form(executors: Executors) -> None:
-    """Without faults, nearly all operations are answered by their compiled form, the rest by the others.
-
-    Not those that ask for what plans do not cover, nor those with a null where an argument takes none.
-    """
+    """Without faults, all operations but those with a null where an argument takes none are answered so."""
     paths: Counter[str] = Counter()
 
     async def count() -> None:
@@ -126,6 +123,5 @@ def test_most_operations_take_the_compiled_form(executors: Executors) -> None:
             paths[await executors.path(each)] += 1
 
     asyncio.run(count())
-    assert paths["compiled"] > 0.85 * paths.total(), paths
+    assert paths["compiled"] > 0.95 * paths.total(), paths
     assert paths["completed"] > 0
-    assert paths["interpreted"] > 0.02 * paths.total(), paths

@@ -10,18 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.graphql.operations import SCHEMA, Drawn, drawn
-from tradepost.graphql.documents import Documents, Recent
+from tradepost.graphql.documents import DocumentCache
 from tradepost.graphql.errors import Refused
 from tradepost.graphql.limits import Limits
+from tradepost.graphql.lru_cache import LRUCache
 
 TWO = "query One { __typename } mutation Two { deactivateUser(id: 1) { id } }"
 
 
-def documents(*, suggestions: bool = True) -> Documents:
-    return Documents(SCHEMA, Limits(), suggestions=suggestions)
+def documents(*, suggestions: bool = True) -> DocumentCache:
+    return DocumentCache(SCHEMA, {}, Limits(), suggestions=suggestions)
 
 
-def refusal(text: str, found: Documents | None = None) -> Refused:
+def refusal(text: str, found: DocumentCache | None = None) -> Refused:
     with pytest.raises(Refused) as caught:
         (found or documents()).get(text)
     assert caught.value.status == 400
@@ -54,7 +55,7 @@ def test_a_refusal_is_given_again_alike() -> None:
 def test_every_valid_document_within_limits_is_read(document: Drawn) -> None:
     """What fits the schema and the limits is never refused."""
     limits = Limits(max_depth=20, max_aliases=10_000, max_tokens=20_000, max_bytes=10**6)
-    assert Documents(SCHEMA, limits).get(document.text).operation("Q").name == "Q"
+    assert DocumentCache(SCHEMA, {}, limits).get(document.text).operation("Q").name == "Q"
 
 
 @given(st.text() | st.text('{}()[]$:@!=|&.,# "\\\n\tabu0fragmentonquery', max_size=200))
@@ -188,13 +189,13 @@ def test_what_clients_send_is_not_given_up() -> None:
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, 60)), max_size=40))
 def test_what_is_kept_fits_its_bound(steps: list[tuple[str, int]]) -> None:
     """Of what is kept the sizes never sum up to more than allowed, and those used last are there."""
-    recent: Recent[int] = Recent(100)
+    recent: LRUCache[int] = LRUCache(100)
     model: OrderedDict[str, int] = OrderedDict()
     for key, size in steps:
         found = recent.get(key)
         assert found == model.get(key)
         if found is None:
-            recent.keep(key, size, size)
+            recent.put(key, size, size)
             model[key] = size
             while sum(model.values()) > 100:
                 model.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Laws of the executors that no single answer shows: what is loaded and when, failures, cancellation, bounds."""
+"""Laws of the executor that no single answer shows: what is loaded and when, failures, cancellation, bounds."""
 
 import asyncio
 import gc
@@ -13,15 +13,15 @@ from graphql import OperationDefinitionNode, build_schema, get_variable_values, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.graphql.executors import Asked, Executors
+from tests.graphql.executors import Asked, Executors, operation_of
 from tests.graphql.generated import KEYS
 from tests.graphql.test_differential import check
-from tradepost.graphql.compiled import Compiled
-from tradepost.graphql.execute import Loads
-from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
-from tradepost.graphql.form import Form, Variant
-from tradepost.graphql.interpreted import Interpreter
-from tradepost.graphql.variables import BadVariables, Variables
+from tradepost.graphql.compiled import CompiledPlan
+from tradepost.graphql.errors import Refused
+from tradepost.graphql.field import Args, Attribute, FieldResolvers, LevelResolver
+from tradepost.graphql.loads import Loads
+from tradepost.graphql.operation import ExecutableOperation
+from tradepost.graphql.variables import BadVariables
 
 WAIT = 20.0  # seconds after which what has not come will not come
 SCHEMA = """
@@ -39,14 +39,14 @@ class Thing(NamedTuple):
     origin: str
 
 
-@dataclass
-class Request:
+@dataclass(slots=True, eq=False)
+class Request(Loads):
     """The context of one request: what it fetched, and what its fetches wait for or meet."""
 
-    loads: Loads = field(default_factory=Loads)
     fetched: list[tuple[str, list[int]]] = field(default_factory=list)
     failures: Mapping[str, int] = field(default_factory=dict)  # how often a loader fails first
     gate: Callable[[], Awaitable[Any]] | None = None
+    columns: Any = None
     closed: list[str] = field(default_factory=list)
 
     def times(self, name: str) -> int:
@@ -76,18 +76,18 @@ _LOADED: Mapping[str, Callable[[int], Any]] = {
 }
 
 
-def loaded(name: str) -> Resolver:
+def loaded(name: str) -> LevelResolver:
     async def resolve(sources: Sequence[Thing], args: Args, context: Request) -> list[Any]:
         try:
-            return await context.loads.load(Loader(name), [source.number for source in sources])
+            return await context.load(Loader(name), [source.number for source in sources])
         finally:
             context.closed.append(name)
 
-    return Resolver(resolve)
+    return LevelResolver(resolve)
 
 
-def at_once(value: Callable[[Args], Any]) -> Resolver:
-    return Resolver(lambda sources, args, _: [value(args)] * len(sources))
+def at_once(value: Callable[[Args], Any]) -> LevelResolver:
+    return LevelResolver(lambda sources, args, _: [value(args)] * len(sources))
 
 
 async def slow(sources: Sequence[Any], args: Args, context: Request) -> list[int]:
@@ -97,44 +97,37 @@ async def slow(sources: Sequence[Any], args: Args, context: Request) -> list[int
 
 async def both(sources: Sequence[Any], args: Args, context: Request) -> list[Any]:
     """Waits for something else between two loads."""
-    (first,) = await context.loads.load(Loader("size"), [3])
+    (first,) = await context.load(Loader("size"), [3])
     await asyncio.sleep(0)
-    (second,) = await context.loads.load(Loader("size"), [4])
+    (second,) = await context.load(Loader("size"), [4])
     return [first + second] * len(sources)
 
 
 async def twice(sources: Sequence[Thing], args: Args, context: Request) -> list[Any]:
-    first = await context.loads.load(Loader("size"), [source.number for source in sources])
-    return await context.loads.load(Loader("size"), first)
+    first = await context.load(Loader("size"), [source.number for source in sources])
+    return await context.load(Loader("size"), first)
 
 
 async def fast(sources: Sequence[Any], args: Args, context: Request) -> list[Any]:
-    return await context.loads.load(Loader("size"), [2] * len(sources))
+    return await context.load(Loader("size"), [2] * len(sources))
 
 
-BINDINGS: Bindings = {
+RESOLVERS: FieldResolvers = {
     ("Query", "things"): at_once(lambda args: [Thing(number, "things") for number in range(args["n"])]),
     ("Query", "others"): at_once(lambda args: [Thing(number, "others") for number in range(args["n"])]),
     ("Query", "said"): at_once(lambda args: args.get("text")),
-    ("Query", "few"): Resolver(lambda sources, args, context: []),
-    ("Query", "none"): Resolver(lambda sources, args, context: None),  # type: ignore[arg-type,return-value]
-    ("Query", "slow"): Resolver(slow),
-    ("Query", "both"): Resolver(both),
-    ("Query", "fast"): Resolver(fast),
-    ("Thing", "twice"): Resolver(twice),
+    ("Query", "few"): LevelResolver(lambda sources, args, context: []),
+    ("Query", "none"): LevelResolver(lambda sources, args, context: None),  # type: ignore[arg-type,return-value]
+    ("Query", "slow"): LevelResolver(slow),
+    ("Query", "both"): LevelResolver(both),
+    ("Query", "fast"): LevelResolver(fast),
+    ("Thing", "twice"): LevelResolver(twice),
     ("Thing", "id"): Attribute("str(p[0])"),
     ("Thing", "label"): Attribute("say(p[0])", {"say": "thing {}".format}),
     ("Thing", "other"): Attribute("say(p[0])", {"say": "another {}".format}),
-    ("Thing", "origin"): Resolver(lambda sources, args, _: [sources[0].origin] * len(sources)),
+    ("Thing", "origin"): LevelResolver(lambda sources, args, _: [sources[0].origin] * len(sources)),
     **{("Thing", name): loaded(name) for name in _LOADED},
 }
-
-
-class Bound:
-    """The schema of this file."""
-
-    schema = build_schema(SCHEMA)
-    bindings = BINDINGS
 
 
 class Answer(NamedTuple):
@@ -143,35 +136,30 @@ class Answer(NamedTuple):
 
 
 Execute = Callable[..., Awaitable[Answer]]
-_interpreter = Interpreter(build_schema(SCHEMA), BINDINGS)
 
 
-def form_of(text: str) -> Form:
-    document = parse(text)
-    operation = document.definitions[0]
-    assert isinstance(operation, OperationDefinitionNode)
-    return Form(Bound(), document, operation, quiet=False)
+def operation(text: str) -> ExecutableOperation:
+    return operation_of(build_schema(SCHEMA), RESOLVERS, text)
 
 
-def variant_of(form: Form, variables: Variables) -> Variant:
-    found = form.variants(variables)
-    assert found is not None
-    return found[0]
+async def compiled(text: str, request: Request, **values: Any) -> Answer:
+    return await executed(text, request, values, ahead=True)
 
 
-async def planned(text: str, request: Request, **values: Any) -> Answer:
-    form = form_of(text)
-    variables = form.coercion.coerced(values)
-    variant = variant_of(form, variables)
-    variant.compile()
-    return answer(*await variant.run(variables, request, tell))
+async def completed(text: str, request: Request, **values: Any) -> Answer:
+    return await executed(text, request, values, ahead=False)
 
 
-async def interpreted(text: str, request: Request, **values: Any) -> Answer:
-    return answer(*await _interpreter.run(parse(text), None, values, request, tell))
+async def executed(text: str, request: Request, values: Mapping[str, Any], *, ahead: bool) -> Answer:
+    asked = operation(text)
+    variables = asked.coercion.coerced(values)
+    (variant,) = asked.variants(variables)
+    if ahead:
+        variant.compile()
+    return answer(*await variant.run(variables, request, to_error))
 
 
-def tell(failure: Exception, nodes: Any, path: Sequence[str | int]) -> dict[str, Any]:
+def to_error(failure: Exception, nodes: Any, path: Sequence[str | int]) -> dict[str, Any]:
     return {"path": ".".join(map(str, path)), "message": str(failure)}
 
 
@@ -186,9 +174,9 @@ def run(work: Awaitable[Any]) -> Any:
     return asyncio.run(bounded())
 
 
-@pytest.fixture(params=[planned, interpreted])
+@pytest.fixture(params=[compiled, completed])
 def execute(request: pytest.FixtureRequest) -> Execute:
-    """Each of the executors in turn."""
+    """Each way of putting an answer together in turn."""
     found: Execute = request.param
     return found
 
@@ -291,7 +279,6 @@ def test_fields_of_different_places_are_resolved_apart(execute: Execute) -> None
 
 
 @pytest.mark.parametrize("text", ["{ things(n: 2) { size } }", "{ things(n: 2) { size friend { id } } }"])
-@pytest.mark.filterwarnings("ignore:coroutine 'Executor:RuntimeWarning")  # graphql-core's own, see its gather
 def test_cancellation_stops_everything(execute: Execute, text: str) -> None:
     """Whoever cancels while a load is awaited leaves no task, and no resolver that was not ended."""
 
@@ -314,50 +301,50 @@ def test_cancellation_stops_everything(execute: Execute, text: str) -> None:
 
     request = run(cancel())
     assert Counter(request.closed) == Counter(["size"] + ["friend"] * ("friend" in text))
-    gc.collect()  # which would tell of a coroutine that nobody awaited, and any warning is an error
+    gc.collect()  # which would to_error of a coroutine that nobody awaited, and any warning is an error
 
 
-def test_the_forms_of_an_operation_are_bounded() -> None:
+def test_the_plans_of_an_operation_are_bounded() -> None:
     """However many values its directives are given, an operation keeps few plans, and each is right."""
     flags = [f"f{number}" for number in range(6)]
     text = f"""query({", ".join(f"${flag}: Boolean!" for flag in flags)}) {{
         things(n: 1) {{ id {" ".join(f"{flag}: label @include(if: ${flag})" for flag in flags)} }}
     }}"""
-    form = form_of(text)
+    asked = operation(text)
 
     async def ask(number: int) -> Any:
-        variables = form.coercion.coerced({flag: bool(number >> at & 1) for at, flag in enumerate(flags)})
-        variant = variant_of(form, variables)
-        data, errors = await variant.run(variables, Request(), tell)
+        variables = asked.coercion.coerced({flag: bool(number >> at & 1) for at, flag in enumerate(flags)})
+        (variant,) = asked.variants(variables)
+        data, errors = await variant.run(variables, Request(), to_error)
         assert not errors
         return data
 
     for number in (*range(64), *range(64)):
         wanted = {flag: "thing 0" for at, flag in enumerate(flags) if number >> at & 1}
         assert run(ask(number)) == {"things": [{"id": "0", **wanted}]}
-        assert len(form._variants) <= 16
+        assert len(asked._variants) <= 16
 
 
 def test_the_variables_of_another_operation_choose_no_plan() -> None:
     """Only what an operation's own directives take decides on its plan, whatever else the document holds."""
-    form = form_of("""
+    asked = operation("""
         query($a: String) { said(text: $a) }
         query Other($a: Boolean!) { ...F @skip(if: $a) }
         fragment F on Query { fast @skip(if: $a) }
     """)
     for value in ("x", "y", None):
-        assert form.variants(form.coercion.coerced({"a": value})) is not None
-    assert len(form._variants) == 1
+        assert asked.variants(asked.coercion.coerced({"a": value}))
+    assert len(asked._variants) == 1
 
 
 def test_an_operation_is_compiled_when_it_is_used_again() -> None:
     """The first use takes the plan as it is, all others its compiled form; the answers are the same."""
-    form = form_of("{ things(n: 2) { id label other } }")
-    variables = form.coercion.coerced({})
-    variant = variant_of(form, variables)
+    asked = operation("{ things(n: 2) { id label other } }")
+    variables = asked.coercion.coerced({})
+    (variant,) = asked.variants(variables)
     answers = []
     for uses in range(1, 4):
-        answers.append(run(variant.run(variables, Request(), tell)))
+        answers.append(run(variant.run(variables, Request(), to_error)))
         assert (variant._compiled is not None) == (uses > 1)
     assert answers[0] == answers[1] == answers[2]
     assert answers[0][0]["things"][1] == {"id": "1", "label": "thing 1", "other": "another 1"}
@@ -368,8 +355,10 @@ def test_an_operation_is_compiled_when_it_is_used_again() -> None:
 def test_variables_are_coerced_as_graphql_core_does(kind: str, ending: str) -> None:
     """Each value of a variable, or none, is taken, changed or refused just as the library does it."""
     default = {"ID": '"d"', "String": '"d"', "Int": "7", "Boolean": "true", "Float": "7", "[Int]": "7"}[kind]
-    form = form_of(f"query($v: {kind}{ending.replace('null', default)}) {{ slow }}")
-    definitions = form._operation.variable_definitions or ()
+    text = f"query($v: {kind}{ending.replace('null', default)}) {{ slow }}"
+    (node,) = parse(text).definitions
+    assert isinstance(node, OperationDefinitionNode)
+    asked, definitions = operation(text), node.variable_definitions or ()
     schema = build_schema(SCHEMA)
     values: list[Any] = [
         None,
@@ -394,10 +383,10 @@ def test_variables_are_coerced_as_graphql_core_does(kind: str, ending: str) -> N
         wanted = get_variable_values(schema, definitions, given_values)
         if isinstance(wanted, list):
             with pytest.raises(BadVariables) as bad:
-                form.coercion.coerced(given_values)
+                asked.coercion.coerced(given_values)
             assert [str(error) for error in bad.value.errors] == [str(error) for error in wanted]
         else:
-            found = form.coercion.coerced(given_values)
+            found = asked.coercion.coerced(given_values)
             assert repr(found.coerced) == repr(found.all.coerced) == repr(wanted.coerced)
 
 
@@ -412,8 +401,9 @@ def test_generated_code_holds_no_text_of_a_caller_but_response_keys(keys: list[s
     """Whatever a caller calls a field, it is answered under that name, and what is compiled stays the same."""
 
     def source(keys: Sequence[str], text: str) -> str:
-        form = form_of(document(keys, text))
-        return Compiled(variant_of(form, form.coercion.coerced({})).plan).source
+        asked = operation(document(keys, text))
+        (variant,) = asked.variants(asked.coercion.coerced({}))
+        return CompiledPlan(variant.plan).source
 
     def document(keys: Sequence[str], text: str) -> str:
         things, label, size, said = keys
@@ -421,7 +411,7 @@ def test_generated_code_holds_no_text_of_a_caller_but_response_keys(keys: list[s
         return f'{{ {things}: things(n: 1) {{ {label}: label {size}: size }} {said}: said(text: "{block}") }}'
 
     things, label, size, said = keys
-    found = run(planned(document(keys, text), Request()))
+    found = run(compiled(document(keys, text), Request()))
     assert found == ({things: [{label: "thing 0", size: 0}], said: text}, {})
     plain = ["a", "b", "c", "d"]
     expected = source(plain, "")
@@ -433,27 +423,64 @@ def test_generated_code_holds_no_text_of_a_caller_but_response_keys(keys: list[s
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
+    "text",
     [
-        ("{ __schema { queryType { name } } changes }", {}),
-        ('{ __type(name: "Box") { fields { name type { kind ofType { name } } } } }', {}),
+        "{ __schema { queryType { name } } changes }",
         (
-            "{ nowNOfN { grid named { __typename id ... on Box { name } } eitherOfN { ... on Thing { name } } } }",
-            {},
+            "{ a: __schema { ...S } ...Q } fragment Q on Query { b: __schema { ...S } nowNOfN { name } }"
+            " fragment S on __Schema { types { n: name ... { kind } } directives { locations args { defaultValue } } }"
         ),
-        ("{ nowNOfN { ... on Named { id } ... on Either { ... on Thing { name } } } }", {}),
-        ("query($v: Boolean = true) { changes @skip(if: $v) }", {"v": None}),
-        ("query($v: Boolean = true) { nowNOfN { changes @include(if: $v) } }", {"v": None}),
-        ("mutation($v: Boolean = true) { bumped more: bumped @include(if: $v) }", {"v": None}),
+        (
+            "query($d: Boolean!, $no: Boolean!) { __schema @skip(if: $no) { description types { fields(includeDeprecated: $d)"
+            " { name isDeprecated @include(if: $no) type { ofType { name } } } } } summedN }"
+        ),
+        (
+            'query($of: String!) { a: __type(name: $of) { ...T } b: __type(name: "Either") { possibleTypes { ...T } }'
+            ' c: __type(name: "Nothing") { name } } fragment T on __Type { __typename name enumValues { name } '
+            "inputFields { name defaultValue type { name ofType { name } } } interfaces { name } }"
+        ),
+        "mutation { bumped __typename }",
+        "{ nowNOfN { ... on Named { id } ... on Either { ... on Thing { name } } } }",
     ],
 )
-@pytest.mark.parametrize("seed", range(10))
-def test_what_plans_do_not_cover_is_interpreted(
-    executors: Executors, text: str, values: Mapping[str, Any], seed: int
+@pytest.mark.parametrize("ahead", [True, False])
+def test_introspection_and_fragments_on_wider_types_are_planned(
+    executors: Executors, text: str, ahead: bool
 ) -> None:
-    """Introspection, abstract types, lists of lists and the like are answered by graphql-core, and right."""
-    asked = Asked(text, values, seed, 0.0)
-    assert asyncio.run(executors.path(asked)) == "interpreted"
-    oracle = asyncio.run(executors.alone(asked))
-    check(asyncio.run(executors.interpreted(asked)), oracle, oracle.errors)
-    assert oracle.data is not None or values
+    """They are answered as graphql-core answers them: beside other fields, with all that a document can say."""
+    for values in ({"of": "Colour", "d": True, "no": False}, {"of": "Wish", "d": False, "no": True}):
+        asked = Asked(text, values, 1, 0.0)
+        oracle = asyncio.run(executors.alone(asked))
+        answer = asyncio.run(executors.planned(asked, compiled=ahead))
+        assert answer is not None
+        check(answer, oracle, oracle.errors)
+        assert asyncio.run(executors.path(asked)) == "compiled"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query($v: Boolean = true) { fast @skip(if: $v) }",
+        "query($v: Boolean = true) { things(n: 0) { id ...T @include(if: $v) } } fragment T on Thing { size }",
+    ],
+)
+def test_a_directive_that_is_given_null_is_refused(text: str) -> None:
+    """Null where `@skip` or `@include` takes a Boolean is a request error that names the variable."""
+    asked = operation(text)
+    with pytest.raises(Refused, match=r"\$v must not be null") as refused:
+        asked.variants(asked.coercion.coerced({"v": None}))
+    assert refused.value.errors[0]["extensions"]["code"] == "BAD_USER_INPUT"
+
+
+def test_a_plan_of_very_many_fields_is_neither_compiled_nor_kept() -> None:
+    """What fragments make of a short document takes no memory when it was answered, and no time to compile."""
+    many = " ".join(f"a{number}: things(n: 1) {{ ...T }}" for number in range(100))
+    fields = " ".join(f"b{number}: id" for number in range(30))
+    asked = operation(f"{{ {many} }} fragment T on Thing {{ {fields} }}")
+    variables = asked.coercion.coerced({})
+    for _ in range(3):
+        (variant,) = asked.variants(variables)
+        variant.compile()
+        data, errors = run(variant.run(variables, Request(), to_error))
+        assert (len(data), data["a99"][0]["b29"], errors) == (100, "0", [])
+        assert (variant._compiled, asked._variants) == (None, {})

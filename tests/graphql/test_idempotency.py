@@ -16,10 +16,10 @@ ORDER = """mutation($input: CreateOrderInput!) { createOrder(input: $input) {
 REPLAYED = "idempotency-replayed"
 
 
-@pytest.fixture(scope="module", params=["1", "0"], ids=["compiled", "interpreted"])
-def keeper(request: pytest.FixtureRequest, service: Service) -> Iterator[Service]:
-    """A process with the compiled form and one without, on the same database."""
-    process = Service(service.database_url, graphql_compiled=request.param)
+@pytest.fixture(scope="module")
+def keeper(service: Service) -> Iterator[Service]:
+    """A second process on the same database."""
+    process = Service(service.database_url)
     yield process
     process.stop()
 
@@ -244,7 +244,7 @@ def test_what_failed_of_several_is_tried_again(keeper: Service) -> None:
 
 
 def test_other_processes_know_what_was_answered(service: Service, keeper: Service) -> None:
-    """A key is one for all processes on a database, whichever form they execute by."""
+    """A key is one for all processes on a database."""
     bought, key = buyer(service), shop.unique()
     first, again = (order(each, bought, key, key=service.key) for each in (service, keeper))
     assert data_in(again) == data_in(first)

@@ -9,17 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.graphql.operations import SCHEMA, VARIABLES, Drawn, drawn
-from tradepost.graphql.documents import Documents, Operation
+from tradepost.graphql.documents import DocumentCache
 from tradepost.graphql.errors import Refused
 from tradepost.graphql.limits import Limits
+from tradepost.graphql.operation import ExecutableOperation
 
-WIDE = Limits(
-    max_depth=100, max_complexity=10**100, max_tokens=10**6, max_bytes=10**7, max_aliases=10**6, timeout=1
-)
+WIDE = Limits(max_depth=100, max_complexity=10**100, max_tokens=10**6, max_bytes=10**7, max_aliases=10**6)
 
 
-def operation(text: str, limits: Limits = WIDE) -> Operation:
-    return Documents(SCHEMA, limits).get(text).operation(None)
+def operation(text: str, limits: Limits = WIDE) -> ExecutableOperation:
+    return DocumentCache(SCHEMA, {}, limits).get(text).operation(None)
 
 
 def points(text: str, **variables: Any) -> int:
@@ -121,7 +120,7 @@ def test_introspection_is_told_apart(text: str, introspects: bool) -> None:
 def test_each_operation_has_its_own_measures() -> None:
     """One that introspects or is costly says nothing about its neighbours."""
     text = "query A { __schema { description } } query B { users { nodes { id } } } query C { __typename }"
-    document = Documents(SCHEMA, WIDE).get(text)
+    document = DocumentCache(SCHEMA, {}, WIDE).get(text)
     found = [(each.depth, each.introspects, each.complexity.of({})) for each in document.operations()]
     assert found == [(1, True, 2), (3, False, 41), (1, False, 1)]
 

@@ -103,13 +103,13 @@ def test_tools_can_introspect_within_strict_depth(engine: str, new_service: Call
         ("TIMEOUT", "0"),
         ("TIMEOUT", "1e3"),
         ("TIMEOUT", "nan"),
-        ("COMPILED", "yes"),
+        ("COMPILED", "1"),
         ("ALLOWLIST", "/no/such/folder"),
         ("MAX_DEPHT", "10"),
     ],
 )
 def test_a_limit_that_cannot_be_used_stops_the_start(name: str, text: str) -> None:
-    """One line names the setting; a misspelled one is not overlooked."""
+    """One line names the setting; one that is misspelled, or is no more, is not overlooked."""
     with pytest.raises(BadSetting, match=f"TRADEPOST_GRAPHQL_{name}"):
         settings.load({f"TRADEPOST_GRAPHQL_{name}": text})
 
@@ -120,13 +120,12 @@ def test_limits_are_settings(tmp_path: Path) -> None:
         {
             "TRADEPOST_GRAPHQL_MAX_DEPTH": "7",
             "TRADEPOST_GRAPHQL_TIMEOUT": "2.5",
-            "TRADEPOST_GRAPHQL_COMPILED": "0",
             "TRADEPOST_GRAPHQL_ALLOWLIST": str(tmp_path),
         }
     )
     assert (found.graphql_max_depth, found.graphql_timeout) == (7, 2.5)
-    assert (found.graphql_compiled, found.graphql_allowlist) == (False, tmp_path)
+    assert found.graphql_allowlist == tmp_path
     usual = settings.load({})
     assert (usual.graphql_max_depth, usual.graphql_max_complexity, usual.graphql_timeout) == (10, 20_000, 10)
     assert (usual.graphql_max_tokens, usual.graphql_max_bytes) == (2000, 65_536)
-    assert (usual.graphql_compiled, usual.graphql_allowlist) == (True, None)
+    assert usual.graphql_allowlist is None

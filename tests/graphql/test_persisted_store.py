@@ -11,24 +11,24 @@ from tests.given_clock import SECOND, GivenClock
 from tests.graphql.operations import SCHEMA
 from tests.service import Service
 from tradepost.graphql import persisted
-from tradepost.graphql.asked import Asked
-from tradepost.graphql.documents import Document, Documents
+from tradepost.graphql.documents import DocumentCache, ValidDocument
 from tradepost.graphql.errors import Refused
 from tradepost.graphql.limits import Limits
 from tradepost.graphql.persisted import PersistedQueries
+from tradepost.graphql.request import GraphQLRequest
 from tradepost.problems import Unavailable
 
 TEXT = "{ users { totalCount } }"
 MINUTE = 60 * SECOND
 
 
-def asked(text: str | None = None, of: str | None = None) -> Asked:
+def asked(text: str | None = None, of: str | None = None) -> GraphQLRequest:
     """A request with a text, the hash of a text, or both."""
     given: dict[str, Any] = {"query": text}
     if of is not None:
         hash_ = hashlib.sha256(of.encode()).hexdigest()
         given["extensions"] = {"persistedQuery": {"version": 1, "sha256Hash": hash_}}
-    return Asked.of(given)
+    return GraphQLRequest.of(given)
 
 
 class Process:
@@ -37,18 +37,18 @@ class Process:
     def __init__(self, service: Service, clock: GivenClock) -> None:
         self.service = service
         self.queries = PersistedQueries(
-            service.app.rest.performer.database, clock, Documents(SCHEMA, Limits())
+            service.app.rest.performer.database, clock, DocumentCache(SCHEMA, {}, Limits())
         )
 
-    def ask(self, text: str | None = None, of: str | None = None) -> Document:
+    def ask(self, text: str | None = None, of: str | None = None) -> ValidDocument:
         return self.service.run(self._ask(text, of))
 
-    def begin(self, text: str | None = None, of: str | None = None) -> "Future[Document]":
+    def begin(self, text: str | None = None, of: str | None = None) -> "Future[ValidDocument]":
         return self.service.begin(self._ask(text, of))
 
-    async def _ask(self, text: str | None, of: str | None) -> Document:
+    async def _ask(self, text: str | None, of: str | None) -> ValidDocument:
         found = self.queries.document(asked(text, of))
-        return found if isinstance(found, Document) else await found
+        return found if isinstance(found, ValidDocument) else await found
 
     def refusal(self, text: str | None = None, of: str | None = None) -> tuple[int, str, str]:
         with pytest.raises(Refused) as caught:

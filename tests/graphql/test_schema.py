@@ -20,7 +20,7 @@ from tests.service import Service
 from tradepost import catalogue
 from tradepost.assembly import assemble
 from tradepost.cli.app import app
-from tradepost.graphql.binding import Bound, Drift, schema_text
+from tradepost.graphql.schema import BoundSchema, Drift, schema_text
 from tradepost.settings import BadSetting, load
 
 FILE = Path(__file__).parents[2] / "contract" / "schema.graphql"
@@ -176,6 +176,16 @@ def test_the_committed_schema_is_the_one_served(service: Service) -> None:
     assert service.call("POST", f"{PATH}/schema", {}, key=None).status == 405
 
 
+@pytest.mark.parametrize(
+    "abstract",
+    ["interface Named { name: String! }", "union Either = User | Product"],
+)
+def test_no_type_is_abstract(abstract: str) -> None:
+    """An interface or a union in the file stops the start: nothing could say of which type a row is."""
+    with pytest.raises(Drift, match=f"{abstract.split()[1]} is an interface or a union"):
+        BoundSchema(f"{schema_text()} {abstract}", catalogue.RESOURCES)
+
+
 def test_introspection_shows_the_same_schema(service: Service) -> None:
     """What `__schema` tells is the file, types and words."""
     told = got(service, get_introspection_query(specified_by_url=True, schema_description=True))
@@ -302,7 +312,7 @@ def test_a_schema_that_drifted_stops_the_start(old: str, new: str, named: str) -
     """One line says which file it is, and the place in it."""
     assert old in TEXT
     with pytest.raises(Drift) as caught:
-        Bound(TEXT.replace(old, new, 1), catalogue.RESOURCES)
+        BoundSchema(TEXT.replace(old, new, 1), catalogue.RESOURCES)
     line = str(caught.value)
     assert line.startswith("contract/schema.graphql: ")
     assert named in line
@@ -322,7 +332,7 @@ def test_what_the_schema_leaves_out_is_no_drift() -> None:
     less = TEXT.replace('  "ISO 3166-1 alpha-2."\n  country: String!\n', "", 1)
     less = less.replace('  "More about it."\n  description: String\n', "", 1)
     assert less != TEXT
-    assert Bound(less, catalogue.RESOURCES).schema.type_map["Address"]
+    assert BoundSchema(less, catalogue.RESOURCES).schema.type_map["Address"]
 
 
 def test_what_is_to_go_may_be_marked() -> None:
@@ -330,7 +340,7 @@ def test_what_is_to_go_may_be_marked() -> None:
     marked = TEXT.replace(
         "  postalCode: String!\n", '  postalCode: String! @deprecated(reason: "Ask for zip.")\n', 1
     )
-    bound = Bound(marked, catalogue.RESOURCES)
+    bound = BoundSchema(marked, catalogue.RESOURCES)
     assert field_of(bound.schema, "Address.postalCode").deprecation_reason == "Ask for zip."
 
 

@@ -380,7 +380,7 @@ def test_sockets_outlive_trouble_with_the_store(serve: Serve) -> None:
 
 def test_there_are_only_so_many_sockets(serve: Serve) -> None:
     """Beyond the limit upgrades are refused with 503; one key gets half of them, those without a tenth."""
-    served = serve(most=4)
+    served = serve(maximum=4)
     with served.open(key=None), served.open():
         assert refused(served, key=None).status_code == 503
         with served.open():
@@ -396,7 +396,7 @@ def test_there_are_only_so_many_sockets(serve: Serve) -> None:
 
 def test_a_key_shown_late_has_the_same_share(serve: Serve) -> None:
     """A key in `connection_init` that has its share of sockets is asked to come again later, with 1013."""
-    served = serve(most=2)
+    served = serve(maximum=2)
     with served.open(), served.open(key=None) as client:
         say(client, type="connection_init", payload={"authorization": KEY})
         assert closed(client)[0] == 1013

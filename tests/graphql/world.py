@@ -14,8 +14,8 @@ from typing import Any
 
 from graphql import GraphQLError, GraphQLScalarType, GraphQLSchema, build_schema
 
-from tradepost.graphql.execute import Loads
-from tradepost.graphql.field import Args, Attribute, Bindings, Partial, Resolver
+from tradepost.graphql.field import Args, Attribute, FieldResolvers, LevelResolver, Partial
+from tradepost.graphql.loads import Loads
 
 # All nullabilities of a value and of a list of them, by what a field's name ends with.
 SHAPES = {
@@ -47,7 +47,6 @@ union Either = Thing | Box
 type Box implements Named { id: ID, name: String!, thing: Thing!, same: Thing, things: [Thing!]!, countN: Int! }
 type Mutation { bump(by: Int = 1): Thing, bumpN(by: Int!, wish: Wish): Thing!, bumped: Int!, bumpOf: [Thing!] }
 """
-_BEYOND_PLANS = {"named": "Named", "eitherOfN": "[Either!]", "grid": "[[Int!]]!"}
 
 
 def _declared() -> str:
@@ -63,7 +62,6 @@ def _declared() -> str:
         for end, shape in SHAPES.items()
     ]
     attributes += ["name: String!", "same: Thing!", "box: Box"]
-    attributes += [f"{name}: {kind}" for name, kind in _BEYOND_PLANS.items()]
     thing, query = "\n".join(attributes + resolved), "\n".join(resolved)
     return f"{_REST} type Thing implements Named {{ {thing} }} type Query {{ {query} }}"
 
@@ -82,8 +80,6 @@ def new_schema() -> GraphQLSchema:
     code = schema.type_map["Code"]
     assert isinstance(code, GraphQLScalarType)
     code.coerce_output_value = _code
-    for name in ("Named", "Either"):
-        vars(schema.type_map[name])["resolve_type"] = lambda value, *_: value.kind
     return schema
 
 
@@ -157,7 +153,7 @@ class World:
         if kind.startswith("["):
             return [self._drawn(draws, kind[1:-1]) for _ in range(draws.randrange(4))]
         match kind:
-            case "Thing" | "Named" | "Either":
+            case "Thing":
                 return Thing(self, f"t{draws.randrange(30)}")
             case "Box":
                 return Box(self, f"b{draws.randrange(9)}")
@@ -223,29 +219,29 @@ class Loader:
         return hash((self.where, self.args))
 
 
-@dataclass
-class Context:
+@dataclass(slots=True, eq=False)
+class Context(Loads):
     """What the resolvers of one request work with."""
 
     world: World
-    loads: Any = field(default_factory=Loads)
+    columns: Any = None
 
 
-def bindings() -> Bindings:
-    """What stands behind every field that is not of Mutation."""
-    found: dict[tuple[str, str], Attribute | Resolver] = {}
+def resolvers() -> FieldResolvers:
+    """The resolver of every field that is not of Mutation."""
+    found: dict[tuple[str, str], Attribute | LevelResolver] = {}
     for (kind, name), declared in types().items():
         bare = name.rstrip("NOf")
         if kind == "Mutation":
             continue
         if name == "changes":
-            found[kind, name] = Resolver(_changes)
+            found[kind, name] = LevelResolver(_changes)
         elif bare in AT_ONCE:
-            found[kind, name] = Resolver(_at_once((kind, name)))
+            found[kind, name] = LevelResolver(_at_once((kind, name)))
         elif bare in WAITING or bare == "count":
-            found[kind, name] = Resolver(_waiting((kind, name)))
+            found[kind, name] = LevelResolver(_waiting((kind, name)))
         elif name == "name":
-            found[kind, name] = Attribute("p.name", sound=True)
+            found[kind, name] = Attribute("p.name", trusted=True)
         elif name in ("same", "box"):
             found[kind, name] = Attribute("p")
         elif declared.strip("[]!") in ("Thing", "Int"):
@@ -287,10 +283,10 @@ def _waiting(where: tuple[str, str]) -> Callable[..., Any]:
         failure = context.world.fails("all", where, text)
         if failure:
             raise failure
-        found = await context.loads.load(Loader(context.world, where, text), [_key(each) for each in sources])
+        found = await context.load(Loader(context.world, where, text), [_key(each) for each in sources])
         if "1" in text:  # waits a second time, for something else
             keys = [f"{_key(source)} again" for source in sources]
-            found = await context.loads.load(Loader(context.world, where, "again"), keys)
+            found = await context.load(Loader(context.world, where, "again"), keys)
         return _column(found)
 
     return resolve

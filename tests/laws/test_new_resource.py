@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
-import pytest
 from msgspec import Meta
 from sqlalchemy import ClauseElement
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -18,7 +17,7 @@ from tradepost.domain.product import Product
 from tradepost.domain.record import FILTERABLE, INSTANT, JSON, SORTABLE, UNIQUE, BelongsTo, Dated, Record
 from tradepost.domain.text import Name
 from tradepost.domain.user import User
-from tradepost.graphql.binding import schema_text
+from tradepost.graphql.schema import schema_text
 from tradepost.resource import Resource
 from tradepost.storage.statement import POSTGRES, SQLITE
 from tradepost.storage.tables import table
@@ -115,14 +114,9 @@ DELETE = (
 )
 
 
-@pytest.mark.parametrize("compiled", ["1", "0"])
-def test_its_types_are_there_by_being_declared(
-    engine: str, new_service: Callable[..., Service], compiled: str
-) -> None:
+def test_its_types_are_there_by_being_declared(engine: str, new_service: Callable[..., Service]) -> None:
     """Queries, connections, relations in both directions and mutations work for what is in the schema file too."""
-    service = new_service(
-        engine, resources=WITH_REVIEWS, migration=migration(engine), schema=SCHEMA, graphql_compiled=compiled
-    )
+    service = new_service(engine, resources=WITH_REVIEWS, migration=migration(engine), schema=SCHEMA)
     products = [shop.a_product(service, name=f"Lamp {n}") for n in range(3)]
     made = [
         got(

@@ -14,7 +14,7 @@ from aiodataloader import DataLoader
 from graphql import GraphQLResolveInfo, GraphQLSchema, build_schema, execute, parse, validate
 
 from benchmarks.peers.executors.shelves import Row, Shelves
-from tradepost.graphql.binding import schema_text
+from tradepost.graphql.schema import schema_text
 
 _encode = msgspec.json.Encoder().encode
 _Info = GraphQLResolveInfo[Any]

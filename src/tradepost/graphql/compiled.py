@@ -1,13 +1,12 @@
-"""A plan as Python: one function, written for it, that puts the answer together where all is usual.
+"""A plan as Python: one function, generated for it, that puts clean answers together.
 
-What it meets that is not usual — a null where none may be, a value that is not of its type — makes it give
-up, and `complete.py` does the whole from the same fetched values. The text it is compiled from holds
-positions, response keys (which are GraphQL names) and the expressions of attributes; nothing else of a
-caller's is in it.
+Where it meets a null that must not be or a value of a wrong type, it gives up, and `complete.py` makes the
+whole answer from the same fetched values. Its source contains positions, response keys (which are GraphQL
+names) and the expressions of attributes, and no other text of a caller.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from graphql import (
     GraphQLBoolean,
@@ -20,7 +19,7 @@ from graphql import (
     GraphQLString,
 )
 
-from tradepost.graphql.complete import shown
+from tradepost.graphql.complete import serialized
 from tradepost.graphql.execute import Fetched
 from tradepost.graphql.field import Attribute
 from tradepost.graphql.plan import Field, Plan, Selection, bare
@@ -36,12 +35,12 @@ _IS_WRONG = {
 }
 
 
-class Odd(Exception):
-    """Something is not as it usually is."""
+class NeedsCompletion(Exception):
+    """A value needs the specification's rules of completion, which generated code does not have."""
 
 
-class Compiled:
-    """The compiled form of a plan."""
+class CompiledPlan:
+    """The function generated for a plan; `source` is its text."""
 
     def __init__(self, plan: Plan) -> None:
         self.source, names = _Writer().written(plan)
@@ -49,18 +48,18 @@ class Compiled:
         self._assemble: _Function = names["assemble"]
 
     def data(self, fetched: Fetched, roots: Sequence[Any]) -> dict[str, Any]:
-        """The data; raises `Odd` if the letter of the specification has to be asked."""
+        """The data of the answer; raises `NeedsCompletion` if this function cannot make it."""
         try:
             return self._assemble(fetched.columns, fetched.sources, roots)[0]
-        except Exception as odd:
-            raise Odd from odd
+        except Exception as unforeseen:
+            raise NeedsCompletion from unforeseen
 
 
 class _Writer:
     """Writes the function. `p` is a source; other names begin with `_`, which those of attributes do not."""
 
     def __init__(self) -> None:
-        self._names: dict[str, Any] = {"_odd": _odd}
+        self._names: dict[str, Any] = {"_give_up": _give_up}
         self._lines = ["def assemble(_columns, _sources, _roots):"]
         self._made = 0
 
@@ -70,7 +69,7 @@ class _Writer:
         return "\n".join(self._lines), self._names
 
     def _selection(self, selection: Selection, sources: str) -> str:
-        """Writes the list of a selection's objects; its name."""
+        """Writes the list of a selection's objects; returns its name."""
         loop = _Loop(sources)
         made = self._object(selection, loop)
         result = self._new()
@@ -87,7 +86,7 @@ class _Writer:
         return result
 
     def _object(self, selection: Selection, loop: "_Loop") -> str:
-        """An object as an expression; what it needs is added to the loop."""
+        """An object as an expression; adds what the expression needs to the loop."""
         items = [f"{field.key!r}: {self._value(field, selection, loop)}" for field in selection.fields]
         return f"{{{', '.join(items)}}}"
 
@@ -96,9 +95,7 @@ class _Writer:
             return repr(selection.type)
         if field.place is None and field.selection is not None:  # the source itself
             return self._object(field.selection, loop)
-        if field.place is None and isinstance(field.behind, Attribute) and field.behind.sound:
-            return self._expression(field)
-        if isinstance(field.behind, Attribute) and field.behind.sound and field.selection is None:
+        if isinstance(field.resolver, Attribute) and field.resolver.trusted and field.selection is None:
             return self._expression(field)
         value = self._new()
         if field.place is None:
@@ -109,11 +106,11 @@ class _Writer:
                 self._objects(field, field.selection) if field.selection else f"_columns[{field.place}]"
             )
         if field.selection is None:
-            loop.lines.append(self._shown(field, value))
+            loop.lines.append(self._checked(field, value))
         return value
 
     def _objects(self, field: Field, selection: Selection) -> str:
-        """Writes the list of a field's values, one for each object of its level; its name."""
+        """Writes the list of a field's values, one for each object of its level; returns its name."""
         made = self._selection(selection, f"_sources[{field.place}]")
         column, result = f"_columns[{field.place}]", self._new()
         if field.is_list:
@@ -131,7 +128,7 @@ class _Writer:
         return made
 
     def _lists(self, field: Field, made: str, column: str, result: str) -> list[str]:
-        """Lines that part what was made into the lists of a column."""
+        """Lines that cut the objects made for a column into its lists."""
         lines = [
             "_end = _start + len(_items)",
             f"{result}_add({made}[_start:_end])",
@@ -153,39 +150,38 @@ class _Writer:
         return [f"{result}_next = iter({made}).__next__", f"{result} = [{items} for _items in {column}]"]
 
     def _expression(self, field: Field) -> str:
-        behind = field.behind
-        if not isinstance(behind, Attribute):
-            raise TypeError(field)
-        for name, value in behind.known.items():
-            if self._names.setdefault(name, value) is not value:  # the name means something else already
-                return f"{self._known(behind.of)}(p)"
-        return behind.expression
+        attribute = cast("Attribute", field.resolver)
+        for name, value in attribute.known.items():
+            if self._names.setdefault(name, value) is not value:  # the name is taken
+                return f"{self._known(attribute.read)}(p)"
+        return attribute.expression
 
-    def _shown(self, field: Field, value: str) -> str:
-        """A line that makes sure that a leaf is of its type, or makes it so."""
+    def _checked(self, field: Field, value: str) -> str:
+        """A line that checks or serializes a leaf."""
         when, what = self._needed(field, bare(field.type), value)
         if field.nullable:
             when = f"{value} is not None and {when}" if when else f"{value} is not None"
         return f"if {when}: {what}" if when else what
 
     def _needed(self, field: Field, kind: Any, value: str) -> tuple[str, str]:
-        """When something has to be done about a leaf that is not null, and what."""
+        """The condition on which a leaf that is not null needs something done, and what."""
         if kind in _IS_WRONG:
-            return _IS_WRONG[kind].format(value), "_odd()"
+            return _IS_WRONG[kind].format(value), "_give_up()"
         if isinstance(kind, GraphQLEnumType):
             names = {name for name, each in kind.values.items() if each.value in (None, name)}
-            return f"{value} not in {self._known(names)}", "_odd()"
+            if names:  # those of introspection have values other than their names
+                return f"{value} not in {self._known(names)}", "_give_up()"
         if isinstance(kind, GraphQLList):
-            show = _list_shower(bare(kind.of_type), nullable=field.items_nullable)
-            return "", f"{value} = {self._known(show)}({value})"
-        shows_all = kind.coerce_output_value is GraphQLScalarType.serialize
+            serialize = _list_serializer(bare(kind.of_type), nullable=field.items_nullable)
+            return "", f"{value} = {self._known(serialize)}({value})"
+        is_default = kind.coerce_output_value is GraphQLScalarType.serialize
         return (
-            f"{value}.__class__ is not str" if shows_all else "",
-            f"{value} = {self._known(_shower(kind))}({value})",
+            f"{value}.__class__ is not str" if is_default else "",
+            f"{value} = {self._known(_serializer(kind))}({value})",
         )
 
     def _known(self, value: Any) -> str:
-        """A new name for what the function has to know."""
+        """A new name for a value that the function uses."""
         name = self._new()
         self._names[name] = value
         return name
@@ -196,7 +192,7 @@ class _Writer:
 
 
 class _Loop:
-    """The loop that makes a level's objects: what it runs over, and what it does before it makes each."""
+    """The loop that makes a level's objects: what it runs over, and its lines before it makes each."""
 
     def __init__(self, sources: str) -> None:
         self.names = ["p"]
@@ -209,28 +205,28 @@ class _Loop:
         return f"for {', '.join(self.names)} in {lists}"
 
 
-def _odd() -> None:
-    raise Odd
+def _give_up() -> None:
+    raise NeedsCompletion
 
 
-def _shower(kind: GraphQLScalarType | GraphQLEnumType) -> Callable[[Any], Any]:
-    """How a leaf is shown that is not null."""
+def _serializer(kind: GraphQLScalarType | GraphQLEnumType) -> Callable[[Any], Any]:
+    """Serializes a leaf that is not null."""
 
-    def show(value: Any) -> Any:
+    def serialize(value: Any) -> Any:
         if isinstance(value, Exception):
-            raise Odd
-        return shown(kind, value)
+            raise NeedsCompletion
+        return serialized(kind, value)
 
-    return show
+    return serialize
 
 
-def _list_shower(kind: Any, *, nullable: bool) -> Callable[[Any], list[Any]]:
-    """How a list of leaves is shown."""
-    show = _shower(kind)
+def _list_serializer(kind: Any, *, nullable: bool) -> Callable[[Any], list[Any]]:
+    """Serializes a list of leaves."""
+    serialize = _serializer(kind)
 
-    def show_all(value: Any) -> list[Any]:
+    def serialize_all(value: Any) -> list[Any]:
         if value.__class__ is not list and value.__class__ is not tuple:
-            raise Odd
-        return [None if item is None and nullable else show(item) for item in value]
+            raise NeedsCompletion
+        return [None if item is None and nullable else serialize(item) for item in value]
 
-    return show_all
+    return serialize_all

@@ -1,7 +1,7 @@
-"""The answer put together by the letter of the specification (6.4.3): completion, null propagation, paths.
+"""The answer put together by the rules of the specification (6.4.3): completion, null propagation, paths.
 
-It works on what was fetched for a plan and resolves nothing again. The compiled form (`compiled.py`) does the
-same for the usual case, where nothing failed; whatever is not usual is left to this one.
+It works on the values fetched for a plan and resolves nothing again. A compiled plan (`compiled.py`) does the
+same for clean values, and faster.
 """
 
 from collections.abc import Callable
@@ -25,36 +25,36 @@ from tradepost.graphql.field import Attribute
 from tradepost.graphql.plan import Field, Plan, Selection
 
 Path = list[str | int]
-Tell = Callable[[Exception, list[FieldNode], Path], dict[str, Any]]
+ToError = Callable[[Exception, list[FieldNode], Path], dict[str, Any]]
 
 
 class UnexpectedNull(Exception):
-    """A field that may not be null was."""
+    """A field that is declared non-null was null."""
 
 
 class _Null(Exception):
-    """The error was told; the nearest place that may be null becomes null."""
+    """An error was recorded; the nearest nullable place becomes null."""
 
 
 class Completion:
-    """Puts together the answer of one request. `tell` says of a failure what the client is told."""
+    """Puts together the answer of one request. `to_error` makes a failure an error of the answer."""
 
-    def __init__(self, plan: Plan, fetched: Fetched, tell: Tell) -> None:
+    def __init__(self, plan: Plan, fetched: Fetched, to_error: ToError) -> None:
         self.errors: list[dict[str, Any]] = []
         self._plan = plan
         self._fetched = fetched
-        self._tell = tell
+        self._to_error = to_error
         self._starts: dict[Field, list[int]] = {}
 
     def data(self, root: Any = None) -> dict[str, Any] | None:
-        """The data; what went wrong is in `errors`."""
+        """The data, null if an error reaches the root; adds to `errors`."""
         try:
             return self._object(self._plan.selection, root, 0, [])
         except _Null:
             return None
 
     def _object(self, selection: Selection, source: Any, index: int, path: Path) -> dict[str, Any]:
-        """The object that is number `index` of its level."""
+        """The object with the number `index` on its level."""
         return {
             field.key: self._field(field, source, index, [*path, field.key]) for field in selection.fields
         }
@@ -70,16 +70,16 @@ class Completion:
             if field.nullable:
                 return None
             raise
-        except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+        except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
             return self._failed(failure, field, field.type, path)
 
     def _value(self, field: Field, source: Any, index: int) -> Any:
         if field.place is not None:
             return self._fetched.columns[field.place][index]
-        return field.behind.of(source) if isinstance(field.behind, Attribute) else None
+        return field.resolver.read(source) if isinstance(field.resolver, Attribute) else None
 
     def _completed(self, field: Field, kind: GraphQLOutputType, value: Any, start: int, path: Path) -> Any:
-        """A value of a type; `start` is the number on their level of the objects that it begins with."""
+        """A value of a type; `start` is the number, on its level, of the first object in the value."""
         if isinstance(value, Exception):
             raise value
         if isinstance(kind, GraphQLNonNull):
@@ -92,7 +92,7 @@ class Completion:
         if isinstance(kind, GraphQLList):
             return self._list(field, kind.of_type, value, start, path)
         if isinstance(kind, GraphQLScalarType | GraphQLEnumType):
-            return shown(kind, value)
+            return serialized(kind, value)
         if field.selection is None:
             raise TypeError(kind)
         return self._object(field.selection, value, start, path)
@@ -101,12 +101,12 @@ class Completion:
         if not is_iterable(value):
             message = f"Expected Iterable, but did not find one for field '{field.parent}.{field.name}'."
             raise GraphQLError(message)
-        found: list[Any] = []
+        items: list[Any] = []
         for position, item in enumerate(value):
-            found.append(self._item(field, kind, item, start, [*path, position]))
+            items.append(self._item(field, kind, item, start, [*path, position]))
             if not (item is None or isinstance(item, Exception)):
                 start += 1
-        return found
+        return items
 
     def _item(self, field: Field, kind: GraphQLOutputType, item: Any, start: int, path: Path) -> Any:
         try:
@@ -115,19 +115,19 @@ class Completion:
             if field.items_nullable:
                 return None
             raise
-        except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
+        except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
             return self._failed(failure, field, kind, path)
 
     def _failed(self, failure: Exception, field: Field, kind: GraphQLOutputType, path: Path) -> None:
-        """Tells of a failure; null stands in its place, or in that of what cannot be without it."""
-        self.errors.append(self._tell(failure, field.nodes, path))
+        """Records a failure; returns null for its place, or raises `_Null` where that must not be null."""
+        self.errors.append(self._to_error(failure, field.nodes, path))
         if isinstance(kind, GraphQLNonNull):
             raise _Null from None
 
     def _start(self, field: Field, index: int) -> int:
-        """Where among the sources of a field's selection those of the object `index` begin."""
+        """The number of the first source of a field's selection that belongs to the object `index`."""
         if field.place is None:
-            return index  # it is the source itself
+            return index  # the object is its own source
         starts = self._starts.get(field)
         if starts is None:
             column = self._fetched.columns[field.place]
@@ -138,13 +138,13 @@ class Completion:
         return starts[index]
 
 
-def shown(kind: GraphQLScalarType | GraphQLEnumType, value: Any) -> Any:
-    """A leaf as JSON has it; raises what the type says of a value that it cannot show."""
-    found = kind.coerce_output_value(value)
-    if found is None or found is Undefined:
+def serialized(kind: GraphQLScalarType | GraphQLEnumType, value: Any) -> Any:
+    """A leaf as JSON; raises what its type raises for a value that it cannot serialize, or `TypeError`."""
+    output = kind.coerce_output_value(value)
+    if output is None or output is Undefined:
         message = (
             f"Expected `{inspect(kind)}.coerce_output_value({inspect(value)})` to return non-nullable value, "
-            f"returned: {inspect(found)}"
+            f"returned: {inspect(output)}"
         )
         raise TypeError(message)
-    return found
+    return output

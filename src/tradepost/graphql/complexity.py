@@ -1,15 +1,14 @@
-"""What an operation may cost at most, in points: 1 for each field, times the page sizes above it.
+"""The complexity of an operation, in points: 1 for each field, times the lengths of the lists above it.
 
-A page is as long as its `first` says; any other list of objects counts 10, but for the lists within a
-connection, which are the page itself. Introspection multiplies nothing. Each fragment is added up once,
-however often it is spread, and only what depends on variables is left to be added up for each request.
+A page has the length of its `first`; any other list of objects counts 10, except the lists in a connection,
+which are the page itself. Introspection multiplies nothing. Each fragment is added up once, however often it
+is spread, and each request adds up only what depends on its variables.
 """
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from graphql import (
-    DocumentNode,
     FieldNode,
     FragmentDefinitionNode,
     FragmentSpreadNode,
@@ -36,40 +35,40 @@ _CONNECTION = "Connection"
 Parent = Any  # a type with fields; the document is valid, so there is one
 
 
-class _Size(NamedTuple):
+class _PageLength(NamedTuple):
     """The length of a page whose `first` is a variable."""
 
     variable: str
-    usual: int
-    most: int
+    default: int
+    maximum: int
 
     def of(self, variables: Mapping[str, Any]) -> int:
-        return _within(variables.get(self.variable), self.usual, self.most)
+        return _page_length(variables.get(self.variable), self.default, self.maximum)
 
 
 class _Sum:
     """Points that depend on variables: a constant, and other points times a size."""
 
-    def __init__(self, constant: int, terms: list[tuple["int | _Size", "_Points"]]) -> None:
+    def __init__(self, constant: int, terms: list[tuple["int | _PageLength", "_Points"]]) -> None:
         self.constant = constant
         self.terms = terms
 
     def of(self, variables: Mapping[str, Any], known: dict["_Sum", int]) -> int:
-        found = known.get(self)
-        if found is None:
-            found = self.constant
+        total = known.get(self)
+        if total is None:
+            total = self.constant
             for size, points in self.terms:
                 times = size if isinstance(size, int) else size.of(variables)
-                found += times * (points if isinstance(points, int) else points.of(variables, known))
-            known[self] = found
-        return found
+                total += times * (points if isinstance(points, int) else points.of(variables, known))
+            known[self] = total
+        return total
 
 
 _Points = int | _Sum
 
 
 class Complexity:
-    """The points of one operation, as far as they can be known without variables."""
+    """The points of one operation, as far as they do not depend on variables."""
 
     __slots__ = ("_limit", "_node", "_points")
 
@@ -79,24 +78,24 @@ class Complexity:
         self._node = node
 
     def of(self, variables: Mapping[str, Any]) -> int:
-        """The points with these variables, coerced; raises `Refused` if they are above the limit."""
+        """The points with these coerced variables; raises `Refused` if they exceed the limit."""
         points = self._points
-        found = points if isinstance(points, int) else points.of(variables, {})
-        if found > self._limit:
-            message = f"The operation may cost {found} points; {self._limit} are allowed"
-            raise refusal(QUERY_TOO_COMPLEX, message, [self._node], limit=self._limit, found=found)
-        return found
+        total = points if isinstance(points, int) else points.of(variables, {})
+        if total > self._limit:
+            message = f"The operation may cost {total} points; {self._limit} are allowed"
+            raise refusal(QUERY_TOO_COMPLEX, message, [self._node], limit=self._limit, found=total)
+        return total
 
 
 class Estimator:
-    """Adds up the operations of one valid document."""
+    """Adds up the operations of one valid document with these fragments."""
 
-    def __init__(self, schema: GraphQLSchema, document: DocumentNode, limit: int) -> None:
+    def __init__(
+        self, schema: GraphQLSchema, fragments: Mapping[str, FragmentDefinitionNode], limit: int
+    ) -> None:
         self._schema = schema
         self._limit = limit
-        self._fragments = {
-            node.name.value: node for node in document.definitions if isinstance(node, FragmentDefinitionNode)
-        }
+        self._fragments = fragments
         self._known: dict[str, _Points] = {}
 
     def complexity(self, operation: OperationDefinitionNode) -> Complexity:
@@ -106,7 +105,7 @@ class Estimator:
 
     def _selected(self, selections: SelectionSetNode, parent: Parent) -> _Points:
         constant = 0
-        terms: list[tuple[int | _Size, _Points]] = []
+        terms: list[tuple[int | _PageLength, _Points]] = []
         for node in selections.selections:
             size, points = self._term(node, parent)
             constant += isinstance(node, FieldNode)
@@ -116,8 +115,8 @@ class Estimator:
                 terms.append((size, points))
         return _Sum(constant, terms) if terms else constant
 
-    def _term(self, node: Any, parent: Parent) -> tuple[int | _Size, _Points]:
-        """What a selection holds, and how often."""
+    def _term(self, node: Any, parent: Parent) -> tuple[int | _PageLength, _Points]:
+        """How often a selection counts, and the points below it."""
         if isinstance(node, FragmentSpreadNode):
             return 1, self._fragment(node.name.value)
         if isinstance(node, InlineFragmentNode):
@@ -137,27 +136,27 @@ class Estimator:
         return self._known[name]
 
 
-def _size(field: GraphQLField, node: FieldNode, parent: Parent) -> int | _Size:
-    """How many objects a field may have for each object it is a field of."""
+def _size(field: GraphQLField, node: FieldNode, parent: Parent) -> int | _PageLength:
+    """The number of objects that a field may have for each source."""
     kind = get_named_type(field.type)
     if kind.name.startswith("__"):
         return 1
     if "first" in field.args:
         pages = relations if kind.name.endswith(_CONNECTION) else products
-        return _page(node, pages.FIRST, pages.FIRST_AT_MOST)
+        return _page(node, pages.FIRST, pages.MAX_FIRST)
     if parent.name.endswith(_CONNECTION):
         return 1
     many = is_list_type(get_nullable_type(field.type)) and not is_leaf_type(kind)
     return LIST_SIZE if many else 1
 
 
-def _page(node: FieldNode, usual: int, most: int) -> int | _Size:
-    given = next((each.value for each in node.arguments or () if each.name.value == "first"), None)
-    if isinstance(given, VariableNode):
-        return _Size(given.name.value, usual, most)
-    return _within(int(given.value) if isinstance(given, IntValueNode) else None, usual, most)
+def _page(node: FieldNode, default: int, maximum: int) -> int | _PageLength:
+    first = next((each.value for each in node.arguments or () if each.name.value == "first"), None)
+    if isinstance(first, VariableNode):
+        return _PageLength(first.name.value, default, maximum)
+    return _page_length(int(first.value) if isinstance(first, IntValueNode) else None, default, maximum)
 
 
-def _within(first: int | None, usual: int, most: int) -> int:
-    """The length of a page. An empty one is counted as one item: what is around it is read all the same."""
-    return usual if first is None else max(1, min(first, most))
+def _page_length(first: int | None, default: int, maximum: int) -> int:
+    """The length of a page. An empty page counts as one item: the fields around it are read all the same."""
+    return default if first is None else max(1, min(first, maximum))

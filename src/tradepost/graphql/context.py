@@ -1,11 +1,11 @@
-"""What the resolvers of one request work with."""
+"""What the resolvers of one request work with: who asks, what is read with, and what was loaded."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tradepost.access.caller import Caller
 from tradepost.domain.record import Record
-from tradepost.graphql.execute import Loads
+from tradepost.graphql.loads import Loads
 from tradepost.resource import Resource
 from tradepost.storage.database import Reading
 from tradepost.storage.statement import Statement
@@ -13,27 +13,28 @@ from tradepost.storage.statement import Statement
 _ID = frozenset([0])
 
 
-@dataclass(slots=True)
-class Context:
-    """Who asks, what is read with, and what was loaded so far: of one request and no other."""
+@dataclass(slots=True, eq=False)
+class Context(Loads):
+    """The context of one request, never shared with another."""
 
     caller: Caller
     reading: Reading
-    loads: Loads = field(default_factory=Loads)
-    columns: Mapping[str, frozenset[int]] | None = None  # that the operation looks at, by type; None: at all
+    columns: Mapping[str, frozenset[int]] | None = (
+        None  # positions of rows that the operation reads, by type; None: all
+    )
 
     def admit(self, resource: Resource) -> None:
-        """Raises `Forbidden` unless the caller may read the resource."""
+        """Raises `Forbidden` without the scope to read the resource, and where user keys may not read it."""
         self.caller.require(resource.read_scope)
         if self.caller.user_id is not None and not resource.is_open_to_user_keys("GET"):
             self.caller.forbid_user_keys()
 
     def projected(self, statement: Statement, record: type[Record], key_at: int = 0) -> Statement:
-        """A statement for rows of a record that reads, beside the id and a key, what is looked at alone."""
+        """A statement for rows that have, besides the id and a key, only the columns that are read."""
         if self.columns is None:
             return statement
         return statement.projected(self.columns.get(record.__name__, _ID) | {0, key_at})
 
     def owns(self, resource: Resource) -> bool:
-        """Whether the caller is shown what is theirs of the resource, and nothing else of it."""
+        """Whether the caller is shown only rows of their own user."""
         return self.caller.user_id is not None and resource.user_keys == "own"

@@ -1,16 +1,16 @@
-"""Documents: parsed, held against the limits and validated, once for each text; the result is kept.
+"""Documents: parsed, measured and validated once for each text, and cached.
 
-What is kept is bounded by its memory, and so is the time that an unseen document takes: its tokens are
-counted while it is parsed, its errors print it a few times at most, and comparing its fields has a budget.
+The cache is bounded in memory, and a new document in the time that it takes: its tokens are counted while it
+is parsed, its errors print it a few times at most, and the comparison of its fields has a budget.
 """
 
 import hashlib
 import re
-from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Iterator
 
 from graphql import (
     DocumentNode,
+    FragmentDefinitionNode,
     GraphQLError,
     GraphQLSchema,
     OperationDefinitionNode,
@@ -23,7 +23,7 @@ from graphql import (
 )
 from graphql.validation import OverlappingFieldsCanBeMergedRule, ValidationContext
 
-from tradepost.graphql.complexity import Complexity, Estimator
+from tradepost.graphql.complexity import Estimator
 from tradepost.graphql.errors import (
     BAD_USER_INPUT,
     DOCUMENT_TOO_LARGE,
@@ -34,22 +34,22 @@ from tradepost.graphql.errors import (
     syntax_error,
     validation_errors,
 )
-from tradepost.graphql.limits import Limits, Shape
+from tradepost.graphql.field import FieldResolvers
+from tradepost.graphql.limits import Limits, OperationSize
+from tradepost.graphql.lru_cache import LRUCache
+from tradepost.graphql.operation import ExecutableOperation
 
-T = TypeVar("T")
-
-MAX_MEMORY = 32 << 20  # of documents that may be asked for
-_MAX_REFUSED_MEMORY = 2 << 20  # of those that may not
-# Measured: an AST with its locations has 350 to 610 bytes for each token, its plan as much at most, and both
-# have some thousands however small they are.
+MAX_MEMORY = 32 << 20  # bytes, of valid documents
+_MAX_REFUSED_MEMORY = 2 << 20  # bytes, of the errors of others
+# Measured: an AST with its locations takes 350 to 610 bytes a token, its plan as much unless fragments
+# multiply its fields, and both some thousands however small they are.
 _BYTES_PER_TOKEN = 1000
 _BYTES_PER_DOCUMENT = 10_000
 _BYTES_PER_REFUSAL = 2000
 
-# A document in which fields of the same name meet more often than this for each token allowed is not checked
-# to the end; comparing two takes some microseconds.
+# Comparisons of fields with the same response key, for each token allowed; each takes some microseconds.
 _COMPARISONS_PER_TOKEN = 5
-# An error may print the whole document, so a long one is told fewer.
+# An error may print the whole document, so a long one gets fewer.
 _MAX_ERRORS = 20
 _PRINTED_TOKENS = 10_000
 
@@ -58,76 +58,53 @@ _GIVEN_UP = " Parsing aborted."
 _NUL = re.compile(r"\\u(?:0000|\{0+\})")
 
 
-class Operation:
-    """An operation of a document, with what is known of it before it is asked for."""
+class ValidDocument:
+    """A document that is valid and within the limits; `hash` is the SHA-256 of its text in hexadecimal."""
 
-    __slots__ = ("complexity", "depth", "document", "introspects", "kind", "name", "node", "plan")
+    __slots__ = ("_operations", "hash", "text")
 
-    def __init__(
-        self, document: "Document", node: OperationDefinitionNode, shape: Shape, complexity: Complexity
-    ) -> None:
-        self.document = document
-        self.node = node
-        self.name = node.name.value if node.name else None
-        self.kind: str = node.operation.value  # query, mutation or subscription
-        self.depth = shape.depth
-        self.introspects = shape.introspections > 0  # asks for `__schema` or `__type`
-        self.complexity = complexity
-        self.plan: Any = None  # the executor's
-
-
-class Document:
-    """A document that is valid and within the limits; `hash` is the SHA-256 of its text."""
-
-    __slots__ = ("_operations", "ast", "hash", "text")
-
-    def __init__(
-        self, text: str, ast: DocumentNode, shapes: list[Shape], schema: GraphQLSchema, max_complexity: int
-    ) -> None:
+    def __init__(self, text: str, operations: Iterable[ExecutableOperation]) -> None:
         self.text = text
         self.hash = hashlib.sha256(text.encode()).hexdigest()
-        self.ast = ast
-        estimator = Estimator(schema, ast, max_complexity)
-        nodes = [node for node in ast.definitions if isinstance(node, OperationDefinitionNode)]
-        self._operations = {
-            node.name.value if node.name else None: Operation(self, node, shape, estimator.complexity(node))
-            for node, shape in zip(nodes, shapes, strict=True)
-        }
+        self._operations = {each.name: each for each in operations}
 
-    def operation(self, name: str | None) -> Operation:
-        """The operation of this name, or the only one; an empty name is none. Raises `Refused`."""
+    def operation(self, name: str | None) -> ExecutableOperation:
+        """The operation with this name, or without a name the only one; raises `Refused` if there is none."""
         if name:
-            found = self._operations.get(name)
-            if found is None:
+            operation = self._operations.get(name)
+            if operation is None:
                 raise refusal(BAD_USER_INPUT, f"The document has no operation named {name}")
-            return found
+            return operation
         if len(self._operations) != 1:
             message = f"The document has {len(self._operations)} operations; operationName has to name one"
             raise refusal(BAD_USER_INPUT, message)
         return next(iter(self._operations.values()))
 
-    def operations(self) -> Iterator[Operation]:
-        """All of them, in order."""
+    def operations(self) -> Iterator[ExecutableOperation]:
+        """All operations, in the order of the document."""
         return iter(self._operations.values())
 
 
-class Documents:
-    """All documents met, by their text. With `suggestions`, errors name what may have been meant."""
+class DocumentCache:
+    """Documents by their text. With `suggestions`, validation errors name similar fields and types."""
 
-    def __init__(self, schema: GraphQLSchema, limits: Limits, *, suggestions: bool = True) -> None:
+    def __init__(
+        self, schema: GraphQLSchema, resolvers: FieldResolvers, limits: Limits, *, suggestions: bool = True
+    ) -> None:
         self._schema = schema
+        self._resolvers = resolvers
         self.limits = limits
         self._suggestions = suggestions
-        self._known: Recent[Document] = Recent(MAX_MEMORY)
-        self._refused: Recent[tuple[list[Error], int]] = Recent(_MAX_REFUSED_MEMORY)
+        self._valid: LRUCache[ValidDocument] = LRUCache(MAX_MEMORY)
+        self._refused: LRUCache[tuple[list[Error], int]] = LRUCache(_MAX_REFUSED_MEMORY)
         budget = _COMPARISONS_PER_TOKEN * limits.max_tokens
         self._rules = [
             _within(budget) if rule is OverlappingFieldsCanBeMergedRule else rule for rule in specified_rules
         ]
 
-    def get(self, text: str) -> Document:
-        """The document of a text; raises `Refused` with all that is wrong with it."""
-        document = self._known.get(text)
+    def get(self, text: str) -> ValidDocument:
+        """The document of a text; raises `Refused` with all that is wrong with the text."""
+        document = self._valid.get(text)
         if document is not None:
             return document
         refused = self._refused.get(text)
@@ -137,18 +114,35 @@ class Documents:
             return self._read(text)
         except Refused as new:
             size = len(text) + sum(len(error["message"]) for error in new.errors)
-            self._refused.keep(text, (new.errors, new.status), _BYTES_PER_REFUSAL + size)
+            self._refused.put(text, (new.errors, new.status), _BYTES_PER_REFUSAL + size)
             raise
 
-    def _read(self, text: str) -> Document:
+    def _read(self, text: str) -> ValidDocument:
         self.limits.check_size(text)
         ast = self._parsed(text)
-        shapes = self.limits.check_shape(ast)
+        sizes = self.limits.measured(ast)
         tokens = _tokens(ast)
         self._validate(ast, tokens)
-        document = Document(text, ast, shapes, self._schema, self.limits.max_complexity)
-        self._known.keep(text, document, _BYTES_PER_DOCUMENT + 2 * len(text) + _BYTES_PER_TOKEN * tokens)
+        document = ValidDocument(text, self._operations(ast, sizes))
+        self._valid.put(text, document, _BYTES_PER_DOCUMENT + 2 * len(text) + _BYTES_PER_TOKEN * tokens)
         return document
+
+    def _operations(self, ast: DocumentNode, sizes: list[OperationSize]) -> Iterator[ExecutableOperation]:
+        fragments = {
+            node.name.value: node for node in ast.definitions if isinstance(node, FragmentDefinitionNode)
+        }
+        estimator = Estimator(self._schema, fragments, self.limits.max_complexity)
+        nodes = [node for node in ast.definitions if isinstance(node, OperationDefinitionNode)]
+        for node, size in zip(nodes, sizes, strict=True):
+            yield ExecutableOperation(
+                self._schema,
+                self._resolvers,
+                fragments,
+                node,
+                size,
+                estimator.complexity(node),
+                suggestions=self._suggestions,
+            )
 
     def _parsed(self, text: str) -> DocumentNode:
         if "\x00" in text:
@@ -181,35 +175,8 @@ class Documents:
             raise validation_errors(errors)
 
 
-class Recent(Generic[T]):
-    """What was used last, by text, as far as it fits into so many bytes."""
-
-    def __init__(self, max_memory: int) -> None:
-        self._left = max_memory
-        self._entries: dict[str, tuple[T, int]] = {}
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def get(self, text: str) -> T | None:
-        """What is kept under a text; it is then the one used last."""
-        entry = self._entries.pop(text, None)
-        if entry is None:
-            return None
-        self._entries[text] = entry
-        return entry[0]
-
-    def keep(self, text: str, value: T, size: int) -> None:
-        """Keeps a value of so many bytes, and forgets those that were not used for longest."""
-        self._left += self._entries.pop(text, (None, 0))[1] - size
-        self._entries[text] = (value, size)
-        while self._left < 0:
-            oldest = next(iter(self._entries))
-            self._left += self._entries.pop(oldest)[1]
-
-
 class _NulFinder(Visitor):
-    """Refuses strings that no engine keeps."""
+    """Refuses strings with a NUL, which no engine can store."""
 
     def enter_string_value(self, node: StringValueNode, *_: object) -> None:
         if "\x00" in node.value:
@@ -218,7 +185,7 @@ class _NulFinder(Visitor):
 
 
 def _within(budget: int) -> type[OverlappingFieldsCanBeMergedRule]:
-    """The rule that compares fields of the same name, with a budget of its own."""
+    """The rule that compares fields with the same response key, with a budget of comparisons."""
 
     class Budgeted(OverlappingFieldsCanBeMergedRule):
         def __init__(self, context: ValidationContext) -> None:
@@ -229,10 +196,10 @@ def _within(budget: int) -> type[OverlappingFieldsCanBeMergedRule]:
 
 
 def _tokens(ast: DocumentNode) -> int:
-    """How many tokens a document has, comments included."""
-    found = 0
+    """The number of tokens of a document, comments included."""
+    tokens = 0
     token = ast.loc.start_token if ast.loc else None
     while token is not None:
-        found += 1
+        tokens += 1
         token = token.next
-    return found
+    return tokens

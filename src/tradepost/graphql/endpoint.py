@@ -1,6 +1,6 @@
 """GraphQL over HTTP: https://graphql.github.io/graphql-over-http/draft/, both of its media types.
 
-What cannot be read as a GraphQL request has its HTTP status in both. Of one that was read,
+A request that cannot be read as GraphQL has the same status in both. For one that was read,
 `application/graphql-response+json` says by its status whether it was executed; `application/json` is 200.
 """
 
@@ -11,8 +11,8 @@ from functools import lru_cache
 from tradepost.access import idempotency
 from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer, Once
-from tradepost.graphql.asked import Asked
 from tradepost.graphql.errors import BAD_USER_INPUT, Refused, refusal, refused
+from tradepost.graphql.request import GraphQLRequest
 from tradepost.graphql.surface import GraphQL, Prepared, Session
 from tradepost.http import conditional
 from tradepost.http.accept import media_ranges, preference
@@ -21,8 +21,6 @@ from tradepost.http.door import Door
 from tradepost.http.request import Disconnected, Request
 from tradepost.problems import (
     Internal,
-    Malformed,
-    MemberError,
     MethodNotAllowed,
     NotAcceptable,
     Problem,
@@ -45,7 +43,7 @@ Page = Callable[[Request], Awaitable[Answer]]
 
 
 class Endpoint:
-    """`/graphql` over HTTP. `page` is what a browser that opens it gets, if anything."""
+    """`/graphql` over HTTP. A browser that opens it gets `page`, if there is one."""
 
     def __init__(self, graphql: GraphQL, door: Door, base_url: str | None, page: Page | None) -> None:
         self._graphql = graphql
@@ -54,7 +52,7 @@ class Endpoint:
         self._page = page
 
     async def answer(self, request: Request) -> Answer:
-        """Answers a request, whatever becomes of it."""
+        """The answer to a request; raises nothing but `Disconnected`."""
         request.route = ROUTE
         if request.method == "OPTIONS":
             return Answer(204, [(b"allow", _ALLOWED.encode()), _NO_STORE], b"")
@@ -76,19 +74,22 @@ class Endpoint:
             return _refusal(refused_, content_type, read=True)
         except Disconnected:
             raise
-        except Exception:  # noqa: BLE001 (logged whole; of it the client is told nothing)
+        except Exception:  # noqa: BLE001 (logged whole; the client learns nothing of it)
             _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
             internal = Internal("The failure was logged under this request's id")
             return _refusal(refused(internal, request.id), content_type or _JSON, read=False)
 
     async def _let_in(self, request: Request, content_type: bytes) -> Answer:
-        """Answers a request of a caller within their rate: one for the request, then the rest of its cost."""
+        """The answer to a request of a caller within their rate, which it draws from: first 1, then its cost.
+
+        Raises `Problem` for a request that cannot be read as GraphQL, and `Refused` for a request error.
+        """
         caller = await self._door.let_in(request)
         if not content_type:
             message = f"The answer is {_RESPONSE.decode()} or {_JSON.decode()}; accept one of them"
             raise NotAcceptable(message)
-        asked, body = await _asked(request)
-        prepared = await self._graphql.prepare(asked, caller)
+        graphql_request, body = await _read(request)
+        prepared = await self._graphql.prepare(graphql_request, caller)
         kind = prepared.operation.kind
         if kind != "query":
             _check_method(request, kind)
@@ -104,14 +105,14 @@ class Endpoint:
         self, request: Request, prepared: Prepared, session: Session, content_type: bytes
     ) -> Answer:
         try:
-            body, sound = await self._graphql.run(prepared, session)
+            body, succeeded = await self._graphql.run(prepared, session)
         finally:
             request.spent(session.statements, session.nanoseconds)
         kind = (b"content-type", content_type + b"; charset=utf-8")
         if request.method == "POST":
             replayed = [(b"idempotency-replayed", b"true")] if session.replayed else []
             return Answer(200, [kind, _VARY, _NO_STORE, *replayed], body)
-        if not sound:
+        if not succeeded:
             return Answer(200, [kind, _VARY, _NO_STORE], body)
         tag = hash_tag(body)
         headers = [_VARY, (b"etag", tag), NO_CACHE]
@@ -131,7 +132,7 @@ class Endpoint:
 
 
 def _check_method(request: Request, kind: str) -> None:
-    """What is no query is not for GET, and what goes on and on not for HTTP."""
+    """Raises `MethodNotAllowed` for a mutation by GET, and `Refused` for a subscription over HTTP."""
     if request.method != "POST":
         message = f"A {kind} takes POST"
         raise MethodNotAllowed(message, allow="POST")
@@ -140,10 +141,10 @@ def _check_method(request: Request, kind: str) -> None:
         raise refusal(BAD_USER_INPUT, message)
 
 
-async def _asked(request: Request) -> tuple[Asked, bytes]:
-    """What a request asks, and its body; raises `Problem` if it cannot be read."""
+async def _read(request: Request) -> tuple[GraphQLRequest, bytes]:
+    """The GraphQL request in an HTTP request, and its body; raises `Problem` if there is none."""
     if request.method in ("GET", "HEAD"):
-        return _something(Asked.from_parameters(request.query())), b""
+        return GraphQLRequest.from_parameters(request.query()), b""
     if request.method != "POST":
         message = f"{request.method} is not allowed here; {_ALLOWED} are"
         raise MethodNotAllowed(message, allow=_ALLOWED)
@@ -153,14 +154,7 @@ async def _asked(request: Request) -> tuple[Asked, bytes]:
         message = "Content-Type has to be application/json, in UTF-8"
         raise UnsupportedMediaType(message, accept="application/json")
     body = await request.body()
-    return _something(Asked.from_body(body)), body
-
-
-def _something(asked: Asked) -> Asked:
-    if asked.query is None and asked.hash is None:
-        message = "is required, unless a persisted query is asked for by its hash"
-        raise Malformed(message, [MemberError(("query",), message, "required")])
-    return asked
+    return GraphQLRequest.from_body(body), body
 
 
 def _refusal(why: Refused, content_type: bytes, *, read: bool) -> Answer:
@@ -171,16 +165,16 @@ def _refusal(why: Refused, content_type: bytes, *, read: bool) -> Answer:
 
 @lru_cache(512)
 def _prefers(accept: bytes, *, html: bool = True) -> bytes:
-    """What the client wants most (RFC 9110, 12.5.1); empty if nothing.
+    """The media type that the client prefers (RFC 9110, 12.5.1); empty if it accepts none.
 
-    Of what it takes alike that is JSON, unless the newer type is named.
+    Of equal preferences, that is JSON unless the newer type is named.
     """
     offered = [_JSON, _RESPONSE, *([_HTML] if html else [])]
     ranges = media_ranges(accept)
     named = {kind for kind, _ in ranges}
-    best, found = (0.0, False), b""
+    best, preferred = (0.0, False), b""
     for kind in offered:
-        wanted = (preference(kind, ranges)[0], kind == _RESPONSE and kind in named)
-        if wanted[0] and wanted > best:
-            best, found = wanted, kind
-    return found
+        rank = (preference(kind, ranges)[0], kind == _RESPONSE and kind in named)
+        if rank[0] and rank > best:
+            best, preferred = rank, kind
+    return preferred

@@ -1,8 +1,8 @@
 """Errors as GraphQL has them (specification, 7.1.2), and the one table from problems to their codes.
 
-A request error (`Refused`) comes before anything ran, and the whole answer is its errors. A field error
-stands beside the data; `problem_error` and `unexpected` make one. Of an exception that is not a problem
-nothing is said.
+A request error (`Refused`) is raised before anything runs, and the answer consists of its errors. A field
+error (`problem_error`, `unexpected`) comes with the data. The client learns nothing of an exception that is
+not a problem, but the id under which it was logged.
 """
 
 import re
@@ -39,7 +39,7 @@ PERSISTED_QUERY_NOT_ALLOWED = "PERSISTED_QUERY_NOT_ALLOWED"
 PERSISTED_QUERY_HASH_MISMATCH = "PERSISTED_QUERY_HASH_MISMATCH"
 INTERNAL = "INTERNAL"
 
-# A kind that is not named here has the code of the kind it is a kind of.
+# A class of problems that is not listed has the code of its base class.
 CODES: dict[type[Problem], str] = {
     problems.Malformed: BAD_USER_INPUT,
     problems.Unauthenticated: UNAUTHENTICATED,
@@ -58,7 +58,7 @@ CODES: dict[type[Problem], str] = {
     problems.Internal: INTERNAL,
     problems.Unavailable: INTERNAL,
 }
-# What is wrong with an input has a code of its own if nothing else is wrong with it.
+# Errors of members that have codes of their own, if the input has no others.
 _MEMBER_CODES = {
     "insufficient_stock": INSUFFICIENT_STOCK,
     "invalid_transition": INVALID_TRANSITION,
@@ -73,15 +73,15 @@ _COERCION = re.compile(
 _INPUT = "input"  # the argument whose members are named without it, as over HTTP
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
-# An error repeats what the client wrote, and is kept with the document that caused it.
+# An error repeats text of the client, and is cached with the document that caused it.
 _MAX_MESSAGE = 500
 _MAX_LOCATIONS = 10
 
 
 class Refused(Exception):
-    """A request error: nothing ran.
+    """A request error: nothing has run.
 
-    `status` is for `application/graphql-response+json` (GraphQL over HTTP, 6.4.2); `headers` go with it.
+    `status` and `headers` are those of `application/graphql-response+json` (GraphQL over HTTP, 6.4.2).
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Refused(Exception):
 def refusal(
     code: str, message: str, nodes: Sequence[Node] = (), status: int = HTTPStatus.BAD_REQUEST, **facts: Any
 ) -> Refused:
-    """The request error of one code; `facts` become `extensions` beside the code."""
+    """A request error with one code; `facts` are added to its `extensions`."""
     return Refused([_error(message, code, locations_of(nodes), None, **facts)], status)
 
 
 def refused(problem: Problem, request_id: str = "") -> Refused:
-    """A problem met before anything ran; what REST answers 422 is 400 here, as the standard has it."""
+    """A problem as a request error; where REST answers 422, this is 400, as the standard requires."""
     status = status_of(type(problem))
     headers = problem_headers(problem, status)
     if status == HTTPStatus.UNPROCESSABLE_ENTITY:
@@ -126,7 +126,7 @@ def problem_error(
     *,
     request_id: str = "",
 ) -> Error:
-    """A problem as an error, with `extensions.errors` like its `errors` over HTTP."""
+    """A problem as an error, with `extensions.errors` like its `errors` in REST."""
     if isinstance(problem, problems.Internal):
         return unexpected(request_id, path, nodes)
     errors = member_errors(problem)
@@ -138,42 +138,42 @@ def problem_error(
 
 
 def unexpected(request_id: str, path: ResponsePath | None = None, nodes: Iterable[Node] = ()) -> Error:
-    """What is said of an exception that is not a problem: where, and under which id it was logged."""
+    """The error of an exception that is not a problem: its place, and the id under which it was logged."""
     return _error(problems.Internal.title, INTERNAL, locations_of(nodes), path, requestId=request_id)
 
 
 def timed_out(seconds: float) -> Error:
-    """The operation was stopped; what it had found is not told."""
+    """The error of an operation that took more than `seconds`; its answer has no data."""
     return _error(f"The operation took more than {seconds:g} s and was stopped", TIMEOUT, [], None)
 
 
 def syntax_error(error: GraphQLError) -> Refused:
-    """A document that cannot be parsed."""
+    """The refusal of a document that cannot be parsed."""
     return Refused([_graphql_error(error, GRAPHQL_PARSE_FAILED)])
 
 
 def validation_errors(errors: Iterable[GraphQLError]) -> Refused:
-    """A document that does not fit the schema, with all that was found."""
+    """The refusal of a document that does not fit the schema, with all errors found."""
     return Refused([_graphql_error(each, GRAPHQL_VALIDATION_FAILED) for each in errors])
 
 
 def coercion_errors(errors: Iterable[GraphQLError]) -> Refused:
-    """Variables that do not fit what the operation declares; each names the member."""
+    """The refusal of variables that do not have the declared types; each error names the member."""
     return Refused([_coercion_error(each) for each in errors])
 
 
 def argument_error(error: GraphQLError, path: ResponsePath, nodes: Iterable[Node]) -> Error:
-    """An argument that turned out wrong with the values of its variables; names the member."""
-    said = _COERCION.match(error.message)
-    if said is None:
+    """The error of an argument that does not have its type with these variables; names the member."""
+    parts = _COERCION.match(error.message)
+    if parts is None:
         return _error(error.message, BAD_USER_INPUT, locations_of(nodes), path)
-    name, at = said["name"], said["at"] or ""
+    name, at = parts["name"], parts["at"] or ""
     place = at if at and name == _INPUT else f"{name}{at}"
-    return problem_error(invalid(_path(place), said["what"], "type"), path, nodes)
+    return problem_error(invalid(_path(place), parts["what"], "type"), path, nodes)
 
 
 def locations_of(nodes: Iterable[Node]) -> list[dict[str, int]]:
-    """Where nodes stand in their document: lines and columns from 1."""
+    """The lines and columns of nodes in their document, from 1."""
     return _locations(GraphQLError("", list(nodes)))
 
 
@@ -182,11 +182,11 @@ def _graphql_error(error: GraphQLError, code: str) -> Error:
 
 
 def _coercion_error(error: GraphQLError) -> Error:
-    """The library says where a value is wrong in its message alone: `… at .lineItems[0].quantity: …`."""
-    said = _COERCION.match(error.message)
-    if said is None:
+    """graphql-core names the member only in its message: `… at .lineItems[0].quantity: …`."""
+    parts = _COERCION.match(error.message)
+    if parts is None:
         return _graphql_error(error, BAD_USER_INPUT)
-    errors = member_errors(invalid(_path(said["at"] or said["name"]), said["what"], "type"))
+    errors = member_errors(invalid(_path(parts["at"] or parts["name"]), parts["what"], "type"))
     return _error(error.message, BAD_USER_INPUT, _locations(error), None, errors=errors)
 
 
@@ -204,10 +204,10 @@ def _error(
     category: Literal["business", "system"] = "system" if code in _SYSTEM else "business"
     if len(message) > _MAX_MESSAGE:
         message = message[:_MAX_MESSAGE] + "…"
-    found: Error = {"message": message}
+    error: Error = {"message": message}
     if locations:
-        found["locations"] = locations
+        error["locations"] = locations
     if path is not None:
-        found["path"] = list(path)
-    found["extensions"] = {"code": code, "category": category, **facts}
-    return found
+        error["path"] = list(path)
+    error["extensions"] = {"code": code, "category": category, **facts}
+    return error

@@ -1,4 +1,4 @@
-"""What can stand behind a field of the schema: an attribute of its source, or a resolver of the level."""
+"""What can resolve a field of the schema: an attribute of its source, or a resolver of a whole level."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -11,30 +11,30 @@ Resolve = Callable[[Sequence[Any], Args, Any], list[Any] | Awaitable[list[Any]]]
 
 
 class Partial(list[Any]):
-    """A column of values in which some are exceptions: what went wrong at that place."""
+    """A column of values of which some are exceptions: the failures of their sources."""
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """Read off the source: `expression` over `p`, with the names in `known`. No caller's text is in it.
+    """Reads the source: `expression` over `p`, with the names in `known`. It contains no text of a caller.
 
-    An object that is just `p` is the source itself, seen as another type. A leaf that is `sound` is of its
-    field's type whatever the source: what the tables hold was checked when it was written.
+    An object whose expression is just `p` is the source itself, seen as another type. A leaf that is
+    `trusted` has a value of its field's type for every source: rows were checked when they were written.
     """
 
     expression: str
     known: Mapping[str, Any] = field(default_factory=dict)
-    sound: bool = False
+    trusted: bool = False
 
     @cached_property
-    def of(self) -> Callable[[Any], Any]:
-        """The attribute of one source."""
+    def read(self) -> Callable[[Any], Any]:
+        """Returns the value for one source; raises what the expression raises."""
         read: Callable[[Any], Any] = eval(f"lambda p: {self.expression}", dict(self.known))  # noqa: S307
         return read
 
     @cached_property
-    def of_all(self) -> Callable[[Sequence[Any]], list[Any]]:
-        """The attribute of each source of a level; raises if one of them does."""
+    def read_all(self) -> Callable[[Sequence[Any]], list[Any]]:
+        """Returns the values for all sources of a level; raises what the expression raises for one."""
         read: Callable[[Sequence[Any]], list[Any]] = eval(  # noqa: S307
             f"lambda sources: [{self.expression} for p in sources]", dict(self.known)
         )
@@ -42,7 +42,7 @@ class Attribute:
 
     @cached_property
     def positions(self) -> frozenset[int]:
-        """Where in its source it looks, if that is a row."""
+        """The positions of a row that the expression reads, if its source is a row."""
         return frozenset(int(at) for at in re.findall(r"\bp\[(\d+)\]", self.expression))
 
     @property
@@ -51,15 +51,17 @@ class Attribute:
 
 
 @dataclass(frozen=True)
-class Resolver:
-    """Asked once for all sources of a level, whatever their number: `resolve(sources, args, context)`.
+class LevelResolver:
+    """Calls `resolve(sources, args, context)` once for all sources of a level, however many there are.
 
-    It returns a list of one value for each source, as a coroutine if it awaits its loads; `Partial` if some
-    of them failed. What it raises is the failure of every one.
+    It returns a list with one value for each source, or a coroutine of one where it awaits loads; a `Partial`
+    where only some sources failed. An exception that it raises is the failure of every source. Resolvers of
+    data judge permission themselves (`Context.admit`).
     """
 
     resolve: Resolve
-    positions: frozenset[int] = frozenset()  # where in its sources it looks, if they are rows
+    positions: frozenset[int] = frozenset()  # of its sources that it reads, if they are rows
 
 
-Bindings = Mapping[tuple[str, str], Attribute | Resolver]  # by type and field
+FieldResolver = Attribute | LevelResolver
+FieldResolvers = Mapping[tuple[str, str], FieldResolver]  # by type and field

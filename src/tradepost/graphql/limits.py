@@ -1,7 +1,8 @@
-"""What a document may be: its size before it is parsed, its shape before it is validated.
+"""The limits of a document: its bytes before it is parsed, its other measures before it is validated.
 
-Depth counts nested fields, the root's being 1, fragments included; what lies below `__schema` and `__type`
-does not count, or no tool could introspect. All of it is linear in the document, whatever its fragments do.
+Depth counts nested fields, root fields being 1, fragments included. Fields below `__schema` and `__type` do
+not count, or no tool could introspect. Measuring is linear in the document, however often its fragments are
+spread.
 """
 
 from collections.abc import Iterator
@@ -21,19 +22,18 @@ from graphql import (
 from tradepost.graphql.errors import DOCUMENT_TOO_LARGE, QUERY_TOO_COMPLEX, QUERY_TOO_DEEP, Refused, refusal
 
 _INTROSPECTION = ("__schema", "__type")
-_MAX_INTROSPECTIONS = 4  # of one operation: tools ask once, and each may tell the whole schema
+_MAX_INTROSPECTIONS = 4  # of one operation: tools ask once, and each may return the whole schema
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a document and an operation may take; 0 or more of each, `timeout` in seconds."""
+    """The most that a document (tokens, bytes, aliases) and an operation (depth, complexity) may have."""
 
     max_depth: int = 10
     max_complexity: int = 20_000
     max_tokens: int = 2000
     max_bytes: int = 65_536
     max_aliases: int = 100
-    timeout: float = 10.0
 
     def check_size(self, text: str) -> None:
         """Raises `Refused` for a text that has too many bytes."""
@@ -41,40 +41,40 @@ class Limits:
         if size > self.max_bytes:
             raise too_large("bytes", self.max_bytes, size)
 
-    def check_shape(self, document: DocumentNode) -> list["Shape"]:
-        """The shapes of a document's operations, in their order; raises `Refused` if one is beyond limits."""
+    def measured(self, document: DocumentNode) -> list["OperationSize"]:
+        """The sizes of a document's operations, in their order; raises `Refused` if one exceeds a limit."""
         parts = _Parts(document)
         if parts.aliases > self.max_aliases:
             raise too_large("aliases", self.max_aliases, parts.aliases)
-        shapes = [parts.shape(part) for part in parts.operations]
-        for shape, part in zip(shapes, parts.operations, strict=True):
-            if shape.depth > self.max_depth:
-                message = f"The operation nests {shape.depth} levels of fields; {self.max_depth} are allowed"
-                facts = {"limit": self.max_depth, "found": shape.depth}
+        sizes = [parts.size(part) for part in parts.operations]
+        for size, part in zip(sizes, parts.operations, strict=True):
+            if size.depth > self.max_depth:
+                message = f"The operation nests {size.depth} levels of fields; {self.max_depth} are allowed"
+                facts = {"limit": self.max_depth, "found": size.depth}
                 raise refusal(QUERY_TOO_DEEP, message, [part.node], **facts)
-            if shape.introspections > _MAX_INTROSPECTIONS:
-                message = f"The operation asks for the schema {shape.introspections} times"
+            if size.introspections > _MAX_INTROSPECTIONS:
+                message = f"The operation asks for the schema {size.introspections} times"
                 message = f"{message}; {_MAX_INTROSPECTIONS} are allowed"
-                facts = {"limit": _MAX_INTROSPECTIONS, "found": shape.introspections}
+                facts = {"limit": _MAX_INTROSPECTIONS, "found": size.introspections}
                 raise refusal(QUERY_TOO_COMPLEX, message, [part.node], **facts)
-        return shapes
+        return sizes
 
 
-class Shape(NamedTuple):
-    """How deeply an operation or fragment nests fields, and how often it asks for the schema."""
+class OperationSize(NamedTuple):
+    """How many levels of fields an operation or fragment nests, and how often it introspects."""
 
     depth: int
     introspections: int
 
 
 def too_large(what: str, limit: int, found: int) -> Refused:
-    """A document that holds too much of something."""
+    """The refusal of a document that exceeds a limit."""
     message = f"The document has {found} {what}; {limit} are allowed"
     return refusal(DOCUMENT_TOO_LARGE, message, limit=limit, found=found)
 
 
 class _Part:
-    """A definition by itself: its own shape, and which fragments it spreads at which depth."""
+    """A definition without its fragments: its own size, and which fragments it spreads at which depth."""
 
     def __init__(self, node: OperationDefinitionNode | FragmentDefinitionNode) -> None:
         self.node = node
@@ -88,7 +88,7 @@ class _Part:
             waiting.extend(self._below(selections, depth))
 
     def _below(self, selections: SelectionSetNode, depth: int) -> Iterator[tuple[SelectionSetNode, int]]:
-        """Takes in one selection set; those below it, with their depth: 0 where it does not count."""
+        """Measures one selection set; yields the sets below it with their depths, 0 where none counts."""
         for node in selections.selections:
             if isinstance(node, FieldNode):
                 self.aliases += node.alias is not None
@@ -104,12 +104,12 @@ class _Part:
 
 
 class _Parts:
-    """The definitions of a document, put together."""
+    """The definitions of a document, measured together."""
 
     def __init__(self, document: DocumentNode) -> None:
         self.operations: list[_Part] = []
         self._fragments: dict[str, _Part] = {}
-        self._shapes: dict[str, Shape] = {}
+        self._sizes: dict[str, OperationSize] = {}
         self.aliases = 0
         for node in document.definitions:
             if isinstance(node, OperationDefinitionNode | FragmentDefinitionNode):
@@ -122,27 +122,27 @@ class _Parts:
         for name in self._fragments:
             self._learn(name)
 
-    def shape(self, part: _Part) -> Shape:
-        """A part's shape, with the fragments it spreads; one that is part of a cycle adds nothing."""
+    def size(self, part: _Part) -> OperationSize:
+        """A part's size with the fragments that it spreads; a fragment in a cycle adds nothing."""
         depth, introspections = part.depth, part.introspections
         for name, at in part.spreads:
-            below = self._shapes.get(name)
+            below = self._sizes.get(name)
             if below is not None:
                 depth = max(depth, at + below.depth)
                 introspections += below.introspections
-        return Shape(depth, introspections)
+        return OperationSize(depth, introspections)
 
     def _learn(self, name: str) -> None:
-        """Learns a fragment's shape after those of the fragments it spreads; validation finds the cycles."""
+        """Measures a fragment after the fragments that it spreads; validation finds the cycles."""
         path = [(name, iter(self._fragments[name].spreads))]
         entered = {name}
         while path:
             name, spreads = path[-1]
             for below, _ in spreads:
-                if below in self._fragments and below not in self._shapes and below not in entered:
+                if below in self._fragments and below not in self._sizes and below not in entered:
                     entered.add(below)
                     path.append((below, iter(self._fragments[below].spreads)))
                     break
             else:
                 path.pop()
-                self._shapes[name] = self.shape(self._fragments[name])
+                self._sizes[name] = self.size(self._fragments[name])

@@ -1,4 +1,4 @@
-"""Changes: the fields of Mutation, by the same actions as REST, each in one transaction."""
+"""The fields of Mutation, made by the same actions as in REST, each in one transaction."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,22 +18,27 @@ from tradepost.storage.database import Row
 from tradepost.storage.plain import plain
 
 
-class Act(Protocol):
-    """What stands behind a field of Mutation."""
+class Mutation(Protocol):
+    """A field of Mutation: what it changes, and who may."""
 
     @property
     def record(self) -> type[Record]:
-        """What it returns one of."""
+        """The record that it returns one of."""
 
     def admit(self, caller: Caller) -> None:
-        """Raises `Forbidden` unless the caller may."""
+        """Raises `Forbidden` without the scope to write the record, and where user keys may not write it."""
 
     async def act(self, change: Change, args: Args) -> Row:
-        """Does it within a transaction; the record's row as it is then."""
+        """Makes the change in the transaction of `change`; returns the record's row after it.
+
+        Raises `NotFound`, also for what belongs to another user than the caller's; `PreconditionFailed` if
+        `ifMatch` names an older version; `Invalid` with all that is wrong with the input; and the problems of
+        the record's own action.
+        """
 
 
 @dataclass(frozen=True)
-class _Act:
+class _RecordMutation:
     resource: Resource
 
     @property
@@ -53,25 +58,24 @@ class _Act:
 
     @property
     def method(self) -> str:
-        """The method of REST that does the same."""
+        """The method of REST that makes the same change."""
         return "PATCH"
 
     @cached_property
     def input(self) -> Input:
         return Input(self.record, names_of(self.record))
 
-    async def judged(self, change: Change, given: Mapping[str, Any], current: Row | None) -> Values:
-        """The values of an input; if it is not valid, with whatever the rules say of the rest of it."""
-        said = {name: value for name, value in given.items() if value is not None}
+    async def judged(self, change: Change, members: Mapping[str, Any], current: Row | None) -> Values:
+        """The values of an input; raises `Invalid` with what the record and its rules say of all members."""
         try:
-            return self.input.check(said)
+            return self.input.check({name: value for name, value in members.items() if value is not None})
         except Invalid as invalid:
             known: Any = invalid.facts["values"]
             more = await self.actions.judge(change, known, current)
             raise Invalid.of([*invalid.errors, *more]) from None
 
-    async def found(self, change: Change, args: Args) -> Row:
-        """The row that `id` names, held, and as `ifMatch` wants it."""
+    async def locked(self, change: Change, args: Args) -> Row:
+        """The row that `id` names, locked; raises `NotFound`, or `PreconditionFailed` as `ifMatch` says."""
         owner = change.caller.user_id if self.resource.user_keys == "own" else None
         row = await held(change, self.record, args["id"], owner)
         if row is None:
@@ -82,12 +86,12 @@ class _Act:
         return row
 
     def row(self, rows: list[Row]) -> Row:
-        """The record's own row of what an action returns."""
+        """The record's own row among the rows that an action returns."""
         return rows[0][: len(plain(self.record).names)]
 
 
-class Create(_Act):
-    """Adds a record: `input`."""
+class Create(_RecordMutation):
+    """Adds a record. Arguments: `input`."""
 
     @property
     def method(self) -> str:
@@ -98,49 +102,49 @@ class Create(_Act):
         return self.row(await self.actions.create(change, values))
 
 
-class Update(_Act):
-    """Changes the members that are given, null meaning their defaults: `id`, `input`, `ifMatch`."""
+class Update(_RecordMutation):
+    """Changes members of a record; null sets the default. Arguments: `id`, `input`, `ifMatch`."""
 
     async def act(self, change: Change, args: Args) -> Row:
-        current = await self.found(change, args)
-        said = self.input.said(dict(zip(plain(self.record).names, current, strict=True)))
-        values = await self.judged(change, said | args["input"], current)
+        current = await self.locked(change, args)
+        members = self.input.said(dict(zip(plain(self.record).names, current, strict=True)))
+        values = await self.judged(change, members | args["input"], current)
         return self.row(await self.actions.replace(change, current, values))
 
 
-class Delete(_Act):
-    """Removes a record, which it returns as it was: `id`, `ifMatch`."""
+class Delete(_RecordMutation):
+    """Removes a record and returns it as it was. Arguments: `id`, `ifMatch`."""
 
     @property
     def method(self) -> str:
         return "DELETE"
 
     async def act(self, change: Change, args: Args) -> Row:
-        current = await self.found(change, args)
+        current = await self.locked(change, args)
         await self.actions.delete(change, current)
         return current
 
 
 @dataclass(frozen=True)
-class Move(_Act):
-    """Moves a record to a state: `id`, `ifMatch`."""
+class Transition(_RecordMutation):
+    """Sets the status of a record. Arguments: `id`, `ifMatch`."""
 
     status: str
 
     async def act(self, change: Change, args: Args) -> Row:
-        current = await self.found(change, args)
+        current = await self.locked(change, args)
         values = dict(zip(plain(self.record).names, current, strict=True)) | {"status": self.status}
         return self.row(await self.actions.replace(change, current, values))
 
 
-def _check_match(given: str, row: Row) -> None:
+def _check_match(etag: str, row: Row) -> None:
     try:
-        conditional.check_match(given.encode(), tag(row[-1]).encode())
+        conditional.check_match(etag.encode(), tag(row[-1]).encode())
     except Malformed:
         message = f"has to be an etag such as {tag(7)}, its quotes included"
         raise invalid(("ifMatch",), message, "invalid") from None
 
 
 def tag(version: int) -> str:
-    """An item's ETag: what names its state in REST too, and no representation that REST knows."""
+    """An item's ETag: the row's version as in REST, with a representation that REST does not have."""
     return f'"{version}.graphql"'

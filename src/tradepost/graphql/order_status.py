@@ -1,8 +1,8 @@
 """`orderStatusChanged`: the order, each time its status changes, from whichever process changed it.
 
-An order's events come from the log, once each and after their commit; the order itself is read when it is
-pushed. The feed is followed first and the order read then, so that nothing is lost in between; a status that
-was seen there is no change.
+The order's events come from the log, once each, after their commit; the order is read when it is pushed. The
+feed is followed before the order is first read, so that no change is missed; a status that this first read
+has seen is not pushed again.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from tradepost.storage.database import Database, Reading, Row
 from tradepost.storage.plain import plain
 
 _STATUS_AT = plain(Order).names.index("status")
-_DELETED = "DELETED"  # no status: there will be no more changes
+_DELETED = "DELETED"  # not a status: no change comes after it
 
 
 class OrderStatus:
-    """What stands behind `Subscription.orderStatusChanged`. `prefix` is what event types start with."""
+    """The source of `Subscription.orderStatusChanged`. Event types start with `prefix`."""
 
     def __init__(self, resource: Resource, database: Database, feed: Feed, prefix: str) -> None:
         self._resource = resource
@@ -39,34 +39,35 @@ class OrderStatus:
     async def changes(self, caller: Caller, order_id: str) -> AsyncGenerator[str]:
         """The id of the event of each change of the order's status, until it is deleted.
 
-        Raises `Forbidden`, and `NotFound` if there is no such order, or it is not the caller's.
+        Raises `Forbidden` unless the caller may read orders, and `NotFound` if there is no such order or it
+        belongs to another user than the caller's.
         """
         Context(caller, self._database.reading()).admit(self._resource)
-        told: asyncio.Queue[Told] = asyncio.Queue()
+        events: asyncio.Queue[Told] = asyncio.Queue()
 
-        def tell(event: Told) -> None:
+        def enqueue(event: Told) -> None:
             if event.type in self._statuses:
-                told.put_nowait(event)
+                events.put_nowait(event)
 
         subject = f"{Order.plural}/{order_id}"
-        await self._feed.follow(subject, tell)
+        await self._feed.follow(subject, enqueue)
         try:
             row = await self.row(caller, self._database.reading(), order_id)
             if row is None:
                 message = f"There is no order {order_id}"
                 raise NotFound(message)
             seen = row[_STATUS_AT]
-            while (status := self._statuses[(event := await told.get()).type]) != _DELETED:
+            while (status := self._statuses[(event := await events.get()).type]) != _DELETED:
                 if status != seen:
                     seen = status
                     yield event.id
         finally:
-            self._feed.leave(subject, tell)
+            self._feed.leave(subject, enqueue)
 
     async def row(self, caller: Caller, reading: Reading, order_id: str) -> Row | None:
-        """The order as it is now; None if there is none, or it is not the caller's."""
+        """The order's row now; None if there is none, or it belongs to another user than the caller's."""
         owned = caller.user_id is not None
-        given = {"owner": caller.user_id} if owned else {}
+        owner = {"owner": caller.user_id} if owned else {}
         ids = [order_id] if is_id(order_id) else []
-        rows = await reading.rows(level.by_ids(Order, owned=owned), ids=ids, **given)
+        rows = await reading.rows(level.by_ids(Order, owned=owned), ids=ids, **owner)
         return rows[0] if rows else None

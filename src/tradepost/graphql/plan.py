@@ -1,12 +1,14 @@
-"""A plan: a validated operation as a tree of fields, with fragments, aliases and directives resolved.
+"""A plan: a valid operation as a tree of fields, with fragments, aliases and directives resolved.
 
-The tree is what is to be done and no more: which fields there are under which keys, what stands behind each,
-and how its arguments come about. What `@skip` and `@include` say is part of a plan, so an operation whose
-directives take variables has a plan for each set of their values.
+The tree says which fields there are under which keys, what resolves each, and where its arguments come from.
+`@skip` and `@include` are decided in it, so an operation whose directives take variables has a plan for each
+set of their values. Every valid operation can be planned: no field of the schema has an interface, a union or
+a list of lists as its type (`schema.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from graphql import (
     DirectiveNode,
@@ -30,26 +32,25 @@ from graphql import (
     ValueNode,
     VariableNode,
     get_argument_values,
+    get_named_type,
+    is_abstract_type,
 )
 from graphql.language import ast
 
-from tradepost.graphql.field import Args, Attribute, Bindings, Resolver
+from tradepost.graphql.errors import BAD_USER_INPUT, refusal
+from tradepost.graphql.field import Args, Attribute, FieldResolver, FieldResolvers
 from tradepost.graphql.variables import Variables
 
 TYPENAME = "__typename"
 _DIRECTIVES = ("skip", "include")
 
 
-class Unplannable(Exception):
-    """The operation uses what plans do not cover; graphql-core executes it. Known before anything ran."""
-
-
 @dataclass(eq=False)
 class Field:
     """One response key of a selection.
 
-    `place` is its number among the fields of the plan whose values are fetched level by level; None for what
-    is read off the source when the answer is put together, and for an object that is the source itself.
+    `place` is the number of the field among those whose values are fetched level by level. It is None for a
+    leaf that is read off its source when the answer is put together, and for an object that is its source.
     """
 
     key: str
@@ -57,7 +58,7 @@ class Field:
     parent: str
     nodes: list[FieldNode]
     type: GraphQLOutputType | None  # None: `__typename`
-    behind: Attribute | Resolver | None
+    resolver: FieldResolver | None  # None: `root_value` of the execution is the value
     arguments: Callable[[Variables], Args]
     selection: "Selection | None" = None
     place: int | None = None
@@ -73,7 +74,7 @@ class Field:
 class Selection:
     """The fields selected of an object type; `fetched` are those whose values are fetched.
 
-    What is fetched of an object that is the source itself is fetched with the source's own.
+    These include the fetched fields of an object that is the source itself.
     """
 
     type: str
@@ -83,51 +84,53 @@ class Selection:
 
 @dataclass(eq=False, slots=True)
 class Plan:
-    """The selection on a root type, how many fields have a place, and where rows of each type are read."""
+    """The selection on a root type, with the number of its places and of all its fields.
+
+    `columns` are the positions that it reads in the rows of each type.
+    """
 
     selection: Selection
-    size: int
+    places: int
+    fields: int
     columns: Mapping[str, frozenset[int]]
 
 
 class Planner:
-    """Makes the plan of one operation. `flags` are the values of the variables its directives take."""
+    """Plans one operation. `flags` are the values of the variables that its directives take."""
 
     def __init__(
         self,
         schema: GraphQLSchema,
-        bindings: Bindings,
+        resolvers: FieldResolvers,
         fragments: Mapping[str, FragmentDefinitionNode],
         flags: Mapping[str, bool | None],
     ) -> None:
         self._schema = schema
-        self._bindings = bindings
+        self._resolvers = resolvers
         self._fragments = fragments
         self._flags = flags
         self._places = 0
-        self._read: dict[str, frozenset[int]] = {}
+        self._fields = 0
+        self._columns: dict[str, frozenset[int]] = {}
 
     def plan(self, operation: OperationDefinitionNode) -> Plan:
-        """The whole operation."""
+        """The plan of a query; raises `Refused` if a directive is given null."""
         selection = self._selection(self._root(operation), [operation.selection_set])
-        return Plan(selection, self._places, self._read)
+        return Plan(selection, self._places, self._fields, self._columns)
 
     def plans(self, operation: OperationDefinitionNode) -> list[Plan]:
-        """A plan for each root field, for what runs one after another."""
-        found = []
+        """The plans of a mutation or subscription, one for each root field; raises `Refused` like `plan`."""
+        plans = []
         root = self._root(operation)
         for key, nodes in self._collected(root, [operation.selection_set]).items():
-            self._places = 0
-            self._read = {}
-            field = self._field(root, key, nodes)
-            found.append(Plan(_selection(root.name, [field]), self._places, self._read))
-        return found
+            self._places = self._fields = 0
+            self._columns = {}
+            selection = _selection(root.name, [self._field(root, key, nodes)])
+            plans.append(Plan(selection, self._places, self._fields, self._columns))
+        return plans
 
     def _root(self, operation: OperationDefinitionNode) -> GraphQLObjectType:
-        root = self._schema.get_root_type(operation.operation)
-        if root is None or operation.directives:
-            raise Unplannable(operation.operation)
-        return root
+        return cast("GraphQLObjectType", self._schema.get_root_type(operation.operation))
 
     def _selection(self, kind: GraphQLObjectType, sets: Iterable[SelectionSetNode]) -> Selection:
         self._reads(kind, frozenset())
@@ -135,42 +138,39 @@ class Planner:
         return _selection(kind.name, [self._field(kind, key, nodes) for key, nodes in collected.items()])
 
     def _reads(self, kind: GraphQLObjectType, positions: frozenset[int]) -> None:
-        self._read[kind.name] = self._read.get(kind.name, frozenset()) | positions
+        self._columns[kind.name] = self._columns.get(kind.name, frozenset()) | positions
 
     def _field(self, parent: GraphQLObjectType, key: str, nodes: list[FieldNode]) -> Field:
+        self._fields += 1
         name = nodes[0].name.value
         if name == TYPENAME:
             return Field(key, name, parent.name, nodes, None, None, _no_arguments)
-        if name.startswith("__"):
-            raise Unplannable(name)
-        definition = parent.fields[name]
-        behind = self._bindings.get((parent.name, name))  # None: what is given, of a change or an event
-        if behind is not None:
-            self._reads(parent, behind.positions)
+        definition = cast("GraphQLField", self._schema.get_field(parent, name))
+        resolver = self._resolvers.get((parent.name, name))
+        if resolver is not None:
+            self._reads(parent, resolver.positions)
         arguments = _arguments(definition, nodes[0])
-        field = Field(key, name, parent.name, nodes, definition.type, behind, arguments)
-        named = _inner(definition.type)
+        field = Field(key, name, parent.name, nodes, definition.type, resolver, arguments)
+        named = get_named_type(definition.type)
         is_leaf = isinstance(named, GraphQLScalarType | GraphQLEnumType)
-        if not isinstance(behind, Attribute) or not (is_leaf or (behind.is_source and not field.is_list)):
+        if not isinstance(resolver, Attribute) or not (is_leaf or (resolver.is_source and not field.is_list)):
             field.place = self._places
             self._places += 1
         if isinstance(named, GraphQLObjectType):
             sets = [node.selection_set for node in nodes if node.selection_set]
             field.selection = self._selection(named, sets)
-        elif not is_leaf:
-            raise Unplannable(named)
         return field
 
     def _collected(
         self, kind: GraphQLObjectType, sets: Iterable[SelectionSetNode]
     ) -> dict[str, list[FieldNode]]:
         """The fields by their response keys, in the order of the specification (6.3.2)."""
-        found: dict[str, list[FieldNode]] = {}
+        collected: dict[str, list[FieldNode]] = {}
         seen: set[str] = set()
         for each in sets:
             for node in self._flat(kind, each, seen):
-                found.setdefault((node.alias or node.name).value, []).append(node)
-        return found
+                collected.setdefault((node.alias or node.name).value, []).append(node)
+        return collected
 
     def _flat(
         self, kind: GraphQLObjectType, selected: SelectionSetNode, seen: set[str]
@@ -182,53 +182,61 @@ class Planner:
                 yield node
                 continue
             inside = self._fragment(node, seen)
-            if inside is not None and _applies(inside, kind):
+            if inside is not None and self._applies(inside, kind):
                 yield from self._flat(kind, inside.selection_set, seen)
 
     def _fragment(
         self, node: SelectionNode, seen: set[str]
     ) -> FragmentDefinitionNode | InlineFragmentNode | None:
-        """What a spread stands for; None if it was taken before."""
+        """The fragment that is spread or inlined; None if this selection has spread it before."""
         if isinstance(node, InlineFragmentNode):
             return node
-        if not isinstance(node, FragmentSpreadNode) or node.arguments:
-            raise Unplannable(node)
-        if node.name.value in seen:
+        name = cast("FragmentSpreadNode", node).name.value
+        if name in seen:
             return None
-        seen.add(node.name.value)
-        return self._fragments[node.name.value]
+        seen.add(name)
+        return self._fragments[name]
+
+    def _applies(
+        self, fragment: FragmentDefinitionNode | InlineFragmentNode, kind: GraphQLObjectType
+    ) -> bool:
+        condition = fragment.type_condition
+        if condition is None or condition.name.value == kind.name:
+            return True
+        wider = self._schema.get_type(condition.name.value)
+        return is_abstract_type(wider) and self._schema.is_sub_type(wider, kind)
 
     def _included(self, node: SelectionNode) -> bool:
-        return all(self._given(each) is (each.name.value == "include") for each in node.directives or ())
+        return all(self._flag(each) is (each.name.value == "include") for each in node.directives or ())
 
-    def _given(self, directive: DirectiveNode) -> bool:
-        """What a directive is given. Null, where a variable with a default allows it, is an error to tell."""
-        if directive.name.value not in _DIRECTIVES or not directive.arguments:
-            raise Unplannable(directive)
-        value = directive.arguments[0].value
+    def _flag(self, directive: DirectiveNode) -> bool:
+        """The argument of a directive; raises `Refused` for null, which a variable with a default may be."""
+        (value,) = [each.value for each in directive.arguments or ()]
         if isinstance(value, ast.BooleanValueNode):
             return value.value
-        given = self._flags.get(value.name.value) if isinstance(value, VariableNode) else None
-        if given is None:
-            raise Unplannable(directive)
-        return given
+        name = cast("VariableNode", value).name.value
+        flag = self._flags[name]
+        if flag is None:
+            message = f"${name} must not be null where @{directive.name.value} takes it"
+            raise refusal(BAD_USER_INPUT, message, [directive])
+        return flag
 
 
 def flags(operation: OperationDefinitionNode, fragments: Mapping[str, FragmentDefinitionNode]) -> list[str]:
     """The variables that the directives of an operation take."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     seen: set[str] = set()
     sets = [operation.selection_set]
     while sets:
         for node in sets.pop().selections:
-            found |= dict.fromkeys(_variables_of(node))
+            names |= dict.fromkeys(_variables_of(node))
             if isinstance(node, FragmentSpreadNode):
                 if node.name.value not in seen:
                     seen.add(node.name.value)
                     sets.append(fragments[node.name.value].selection_set)
             elif isinstance(node, FieldNode | InlineFragmentNode) and node.selection_set:
                 sets.append(node.selection_set)
-    return list(found)
+    return list(names)
 
 
 def _variables_of(node: SelectionNode) -> Iterator[str]:
@@ -253,54 +261,35 @@ def _selection(kind: str, fields: list[Field]) -> Selection:
     return Selection(kind, fields, fetched)
 
 
-def _applies(fragment: FragmentDefinitionNode | InlineFragmentNode, kind: GraphQLObjectType) -> bool:
-    """Among object types, a fragment on another cannot be spread; an abstract one is not for plans."""
-    condition = fragment.type_condition
-    if condition is None or condition.name.value == kind.name:
-        return True
-    raise Unplannable(condition)
-
-
-def _inner(kind: GraphQLOutputType) -> GraphQLOutputType:
-    """The type without its wrappers, of which at most one may be a list."""
-    lists = 0
-    while isinstance(kind, GraphQLNonNull | GraphQLList):
-        lists += isinstance(kind, GraphQLList)
-        kind = kind.of_type
-    if lists > 1:
-        raise Unplannable(kind)
-    return kind
-
-
 def _no_arguments(variables: Variables) -> Args:
     del variables
     return {}
 
 
 def _arguments(definition: GraphQLField, node: FieldNode) -> Callable[[Variables], Args]:
-    """How the arguments come about: once for all, looked up, or coerced by the library for each request."""
+    """Where the arguments come from: fixed, looked up in the variables, or coerced for each request."""
     if not definition.args:
         return _no_arguments
 
     def coerced(variables: Variables) -> Args:
         return get_argument_values(definition, node, variables.all)
 
-    given = {each.name.value: each.value for each in node.arguments or ()}
-    names = {name: each.name.value for name, each in given.items() if isinstance(each, VariableNode)}
-    if any(_has_variables(each) for name, each in given.items() if name not in names):
+    values = {each.name.value: each.value for each in node.arguments or ()}
+    names = {name: each.name.value for name, each in values.items() if isinstance(each, VariableNode)}
+    if any(_has_variables(each) for name, each in values.items() if name not in names):
         return coerced
     others = {name: each for name, each in definition.args.items() if name not in names}
     try:
         fixed = get_argument_values(GraphQLField(definition.type, args=others), node)
     except GraphQLError:
-        return coerced  # which tells of it where and when the field is asked for
+        return coerced  # which raises the error where and when the field is executed
     return _looked_up(definition, fixed, names, coerced) if names else lambda _: fixed
 
 
 def _looked_up(
     definition: GraphQLField, fixed: Args, names: Mapping[str, str], coerced: Callable[[Variables], Args]
 ) -> Callable[[Variables], Args]:
-    """Arguments that are variables, beside those that are `fixed`; what is not plain is left to `coerced`."""
+    """Arguments of which some are variables and the others `fixed`; `coerced` takes what is not plain."""
     wanted = []
     for name, variable in names.items():
         argument = definition.args[name]
@@ -309,7 +298,7 @@ def _looked_up(
         wanted.append((name, variable, nullable, may_be_omitted))
 
     def looked_up(variables: Variables) -> Args:
-        found = dict(fixed)
+        args = dict(fixed)
         for name, variable, nullable, may_be_omitted in wanted:
             value = variables.coerced.get(variable, Undefined)
             if value is Undefined:
@@ -318,8 +307,8 @@ def _looked_up(
             elif value is None and not nullable:
                 return coerced(variables)
             else:
-                found[name] = value
-        return found
+                args[name] = value
+        return args
 
     return looked_up
 

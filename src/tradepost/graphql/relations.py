@@ -1,7 +1,8 @@
-"""What is read of the records by level: one by its id, the children of a parent, pages of them, and counts.
+"""Loaders and resolvers of records: one by its id, the children of a parent, pages of them, and counts.
 
-Everything here is derived from the records' foreign keys; a field of the schema is bound to one of these by
-its name (`binding.py`).
+All are derived from the foreign keys of the records; `schema.py` binds fields to them by their names. Each
+resolver of a resource raises `Forbidden` unless the caller may read it (`Context.admit`); a key that acts for
+a user is shown that user's rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +20,14 @@ from tradepost.storage.database import Row
 from tradepost.storage.plain import Listing, plain
 from tradepost.storage.statement import Statement
 
-FIRST, FIRST_AT_MOST = 20, 100
+FIRST, MAX_FIRST = 20, 100
 
 
 @dataclass(frozen=True)
 class ById:
-    """Loads rows by their ids, with `owned` those that are the caller's.
+    """Loads rows by their ids, with `owned` only those of the caller's user.
 
-    One alone is loaded by a statement of its own, which is quicker.
+    A single id has a statement of its own, which is faster.
     """
 
     record: type[Record]
@@ -34,19 +35,19 @@ class ById:
     missing: None = None
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, Row]:
-        given = _owner(self, context)
+        owner = _owner(self, context)
         if len(keys) == 1:
             one = context.projected(level.by_id(self.record, owned=self.owned), self.record)
-            row = await context.reading.row(one, id=keys[0], **given)
+            row = await context.reading.row(one, id=keys[0], **owner)
             return {} if row is None else {keys[0]: row}
         several = context.projected(level.by_ids(self.record, owned=self.owned), self.record)
-        rows = await context.reading.rows(several, ids=keys, **given)
+        rows = await context.reading.rows(several, ids=keys, **owner)
         return {row[0]: row for row in rows}
 
 
 @dataclass(frozen=True)
 class ByParent:
-    """Loads the rows that belong to each parent, whose id is at `key_at` of a row."""
+    """Loads the rows of each parent, whose id has the position `key_at` in a row."""
 
     record: type[Record]
     statement: Statement
@@ -60,7 +61,7 @@ class ByParent:
 
 @dataclass(frozen=True)
 class Count:
-    """Loads how many rows belong to each parent; with `owned` of those that are the caller's."""
+    """Loads the number of rows of each parent, with `owned` only of those of the caller's user."""
 
     statement: Statement
     owned: bool = False
@@ -72,18 +73,18 @@ class Count:
 
 @dataclass(frozen=True)
 class Total:
-    """Loads how many rows there are, or a user has; the key is the user's id or None."""
+    """Loads the number of all rows, or of a user's; the key is the user's id or None."""
 
     statement: Statement
     missing: int = 0
 
     async def fetch(self, context: Context, keys: list[str | None]) -> Mapping[str | None, int]:
-        given = {} if keys[0] is None else {"owner": keys[0]}
-        return {keys[0]: (await context.reading.rows(self.statement, **given))[0][0]}
+        owner = {} if keys[0] is None else {"owner": keys[0]}
+        return {keys[0]: (await context.reading.rows(self.statement, **owner))[0][0]}
 
 
 class Page(NamedTuple):
-    """A page of rows, whether there are more on either side, and how to count them all."""
+    """A page of rows, whether there are more on either side, and the loader and key of the total count."""
 
     rows: list[Row]
     has_next: bool
@@ -94,7 +95,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Pages:
-    """Loads a page for each parent; with `owned` of what is the caller's."""
+    """Loads a page of rows for each parent, with `owned` only of those of the caller's user."""
 
     record: type[Record]
     statement: Statement
@@ -109,17 +110,17 @@ class Pages:
         return Page([], False, bool(self.after), self.counter, None)
 
     async def fetch(self, context: Context, keys: list[str]) -> Mapping[str, Page]:
-        given = {"after": self.after, "more": self.first, **_owner(self, context)}
+        values = {"after": self.after, "more": self.first, **_owner(self, context)}
         statement = context.projected(self.statement, self.record, self.key_at)
-        found = _by_parent(await context.reading.rows(statement, ids=keys, **given), self.key_at)
-        return {key: self._page(key, found.get(key, [])) for key in keys}
+        rows = _by_parent(await context.reading.rows(statement, ids=keys, **values), self.key_at)
+        return {key: self._page(key, rows.get(key, [])) for key in keys}
 
     def _page(self, key: str, rows: list[Row]) -> Page:
         return Page(rows[: self.first], len(rows) > self.first, bool(self.after), self.counter, key)
 
 
-class One:
-    """The record that a foreign key of the source names, or null."""
+class Parent:
+    """The record that a foreign key of the source names; null if the caller is not shown it."""
 
     def __init__(self, resource: Resource, key_at: int) -> None:
         self._resource = resource
@@ -130,11 +131,11 @@ class One:
         del args
         context.admit(self._resource)
         at, loader = self._key_at, self._own if context.owns(self._resource) else self._any
-        return await context.loads.load(loader, [source[at] for source in sources])
+        return await context.load(loader, [source[at] for source in sources])
 
 
-class Item:
-    """The record whose id is given, or null."""
+class ItemById:
+    """The record with the id of the argument `id`; null if there is none or the caller is not shown it."""
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
@@ -143,12 +144,12 @@ class Item:
     async def resolve(self, sources: Sequence[Any], args: Args, context: Context) -> list[Row | None]:
         context.admit(self._resource)
         loader = self._own if context.owns(self._resource) else self._any
-        found = await context.loads.load(loader, [_id(args["id"])])
-        return found * len(sources)
+        rows = await context.load(loader, [_id(args["id"])])
+        return rows * len(sources)
 
 
 class Children:
-    """All records that are part of the source: whoever is shown it is shown them, as in REST."""
+    """All records that are part of the source. Like in REST, a caller who is shown it is shown them."""
 
     def __init__(self, resource: Resource, key: str) -> None:
         names = plain(resource.record).names
@@ -156,11 +157,11 @@ class Children:
 
     async def resolve(self, sources: Sequence[Row], args: Args, context: Context) -> list[Sequence[Row]]:
         del args
-        return await context.loads.load(self._loader, [source[0] for source in sources])
+        return await context.load(self._loader, [source[0] for source in sources])
 
 
 class Connection:
-    """A page of the records that belong to the source."""
+    """A page of the records that belong to the source, with the arguments of `RootConnection`."""
 
     def __init__(self, resource: Resource, key: str) -> None:
         self._resource = resource
@@ -174,12 +175,12 @@ class Connection:
         first, after, own = first_of(args), after_of(args), context.owns(self._resource)
         record, statement, counter = self._resource.record, self._statements[own], self._counters[own]
         pages = Pages(record, statement, self._key_at, counter, first, after, own)
-        return await context.loads.load(pages, [source[0] for source in sources])
+        return await context.load(pages, [source[0] for source in sources])
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Loads a list that belongs to nobody in particular; the key is its values."""
+    """Loads the rows of a statement; a key is the statement's values, as pairs of name and value."""
 
     record: type[Record]
     statement: Statement
@@ -192,8 +193,11 @@ class Rows:
         return {key: await context.reading.rows(statement, **_values(key)) for key in keys}
 
 
-class All:
-    """A page of all records; for a key that acts for a user, of theirs."""
+class RootConnection:
+    """A page of all records, or of the caller's user's.
+
+    Arguments: `first`, 0 to 100, by default 20; `after`, a cursor. Raises `Invalid` for others.
+    """
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
@@ -205,30 +209,30 @@ class All:
         listing = Listing(after=bool(after), owned=owner is not None, embed=False)
         values = {"limit": first + 1, "after_id": after or None, "owner": owner}
         key = tuple((name, value) for name, value in values.items() if value is not None)
-        (rows,) = await context.loads.load(Rows(record, plain(record).page(listing)), [key])
+        (rows,) = await context.load(Rows(record, plain(record).page(listing)), [key])
         counter = Total(level.total(record, owned=owner is not None))
         return [Page(rows[:first], len(rows) > first, bool(after), counter, owner)] * len(sources)
 
 
 async def total_count(sources: Sequence[Page], args: Args, context: Context) -> list[int]:
-    """How many there are on all pages together; all sources of a level are pages of one kind."""
+    """The number of records on all pages together; all sources of a level are pages of one field."""
     del args
-    return await context.loads.load(sources[0].counter, [source.counted for source in sources])
+    return await context.load(sources[0].counter, [source.counted for source in sources])
 
 
-def first_of(args: Args, usual: int = FIRST, most: int = FIRST_AT_MOST) -> int:
-    """How many items are asked for."""
+def first_of(args: Args, default: int = FIRST, maximum: int = MAX_FIRST) -> int:
+    """The length of the page, at most `maximum`; raises `Invalid` if `first` is negative."""
     first: int | None = args.get("first")
     if first is None:
-        return usual
+        return default
     if first < 0:
         message = "has to be 0 or more"
         raise invalid(("first",), message, "out_of_range")
-    return min(first, most)
+    return min(first, maximum)
 
 
 def after_of(args: Args) -> str:
-    """The id behind which items are asked for: cursors are ids. Empty for none."""
+    """The id after which the page begins, empty for none; raises `Invalid` if `after` is not a cursor."""
     after: str | None = args.get("after")
     if after is None:
         return ""
@@ -242,9 +246,9 @@ def _owner(loader: ById | Count | Pages, context: Context) -> dict[str, Any]:
     return {"owner": context.caller.user_id} if loader.owned else {}
 
 
-def _id(given: str) -> str:
-    """An id as it can be asked of the database; what cannot be an id is none that is there."""
-    return given if is_id(given) else ""
+def _id(text: str) -> str:
+    """An id that the database can look for; a text that is not an id finds nothing."""
+    return text if is_id(text) else ""
 
 
 def _values(key: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
@@ -252,11 +256,11 @@ def _values(key: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
 
 
 def _by_parent(rows: list[Row], key_at: int) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    grouped: dict[str, list[Row]] = {}
     for row in rows:
-        below = found.get(row[key_at])
+        below = grouped.get(row[key_at])
         if below is None:
-            found[row[key_at]] = [row]
+            grouped[row[key_at]] = [row]
         else:
             below.append(row)
-    return found
+    return grouped

@@ -1,13 +1,13 @@
-"""The GraphQL surface: what a request goes through, whatever it came by.
+"""The GraphQL surface: the way of a request from HTTP or a socket to its answer.
 
-    asked → document → operation → limits → variables → rate → execution → answer
+    request → document → operation → variables → complexity → plan → rate → execution → answer
 
-All that can be refused is refused before anything runs (`Refused`). HTTP (`endpoint.py`) and sockets
-(`socket.py`) translate to this and from it.
+A request error (`Refused`) is raised before anything runs. HTTP (`endpoint.py`) and sockets (`socket.py`)
+translate requests to this and answers from it.
 """
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,14 +18,11 @@ from graphql import FieldNode, GraphQLError
 from tradepost.access.caller import Caller
 from tradepost.access.idempotency import Answer, Once
 from tradepost.actions.change import Change
-from tradepost.graphql.asked import Asked
-from tradepost.graphql.binding import Bound
 from tradepost.graphql.complete import Path
 from tradepost.graphql.context import Context
 from tradepost.graphql.deadline import within
-from tradepost.graphql.documents import Document, Operation
+from tradepost.graphql.documents import ValidDocument
 from tradepost.graphql.errors import (
-    BAD_USER_INPUT,
     FORBIDDEN,
     Error,
     argument_error,
@@ -37,12 +34,13 @@ from tradepost.graphql.errors import (
     unexpected,
 )
 from tradepost.graphql.field import Args
-from tradepost.graphql.form import Form, Result, Variant
-from tradepost.graphql.interpreted import Interpreter
-from tradepost.graphql.mutations import Act
+from tradepost.graphql.mutations import Mutation
+from tradepost.graphql.operation import ExecutableOperation, PlanVariant, Result
 from tradepost.graphql.order_status import OrderStatus
 from tradepost.graphql.persisted import PersistedQueries
-from tradepost.graphql.shared import Shared
+from tradepost.graphql.request import GraphQLRequest
+from tradepost.graphql.schema import BoundSchema
+from tradepost.graphql.single_flight import SingleFlight
 from tradepost.graphql.variables import BadVariables, Variables
 from tradepost.http.answers import encode
 from tradepost.perform import Performed, Performer
@@ -52,45 +50,45 @@ from tradepost.storage.database import Row, Writing
 _log = logging.getLogger("tradepost.graphql")
 
 _NO_VARIABLES: dict[str, Any] = {}
-_POINTS_A_REQUEST = 100  # of complexity, that cost as much as a request
+_POINTS_PER_REQUEST = 100  # of complexity: they cost as much as a request
 
 
 @dataclass(slots=True)
 class Prepared:
-    """An operation that may run, with its variables and its complexity."""
+    """An operation that may run, with its plans, its variables as coerced and as sent, and its points."""
 
-    operation: Operation
-    form: Form
+    operation: ExecutableOperation
+    variants: list[PlanVariant]
     variables: Variables
-    given: dict[str, Any]
+    raw_variables: dict[str, Any]
     complexity: int
 
     @property
     def cost(self) -> float:
-        """What it draws from the rate limit."""
-        return 1 + self.complexity / _POINTS_A_REQUEST
+        """The requests that it draws from the rate limit."""
+        return 1 + self.complexity / _POINTS_PER_REQUEST
 
 
 @dataclass(slots=True)
 class Session:
-    """On whose behalf an operation runs, and what it took. `once` makes the key of a root field."""
+    """For whom an operation runs, and what it took. `once` makes the idempotent request of a root field."""
 
     caller: Caller
     request_id: str
-    source: str = ""  # of the events it causes: the address of the service
+    source: str = ""  # of the events that it causes: the address of the service
     traceparent: str | None = None
     once: Callable[[int], Once] | None = None
     statements: int = 0
     nanoseconds: int = 0
-    replayed: bool | None = None  # whether every change so far was made before; None as long as there is none
+    replayed: bool | None = None  # whether all changes so far had been made before; None: no changes
 
     def spent(self, statements: int, nanoseconds: int) -> None:
-        """Notes what the database took."""
+        """Adds the statements and the time that the database took."""
         self.statements += statements
         self.nanoseconds += nanoseconds
 
-    def tell(self, failure: Exception, nodes: list[FieldNode], path: Path) -> Error:
-        """A failure as the client is told of it; of what is no problem, that it was logged and no more."""
+    def to_error(self, failure: Exception, nodes: list[FieldNode], path: Path) -> Error:
+        """A failure as an error of the answer; one that is not a problem is logged under the request's id."""
         if isinstance(failure, GraphQLError) and failure.message.startswith("Argument "):
             return argument_error(failure, path, nodes)
         if isinstance(failure, Problem):
@@ -100,8 +98,8 @@ class Session:
         return unexpected(self.request_id, path, nodes)
 
 
-class _Undone(Exception):
-    """A change whose answer has errors, under an idempotency key: it is rolled back."""
+class _RolledBack(Exception):
+    """A change under an idempotency key whose answer has errors: its transaction is rolled back."""
 
     def __init__(self, errors: list[Error]) -> None:
         super().__init__()
@@ -109,83 +107,83 @@ class _Undone(Exception):
 
 
 class GraphQL:
-    """Prepares and runs operations. With `gated`, introspection needs its scope."""
+    """Prepares and runs operations. With `gated`, introspection needs the scope introspection."""
 
     def __init__(
         self,
-        bound: Bound,
+        bound: BoundSchema,
         persisted: PersistedQueries,
         performer: Performer,
         order_status: OrderStatus,
         *,
-        timeout: float,
-        compiled: bool,
+        timeout_seconds: float,
         gated: bool,
     ) -> None:
         self.bound = bound
         self.performer = performer
         self._persisted = persisted
         self._order_status = order_status
-        self._interpreter = Interpreter(bound.schema, bound.bindings)
-        self._shared: Shared[bytes | None] = Shared()
-        self._timeout = timeout
-        self._compiled = compiled
+        self._pushes: SingleFlight[bytes | None] = SingleFlight()
+        self._timeout_seconds = timeout_seconds
         self._gated = gated
-        for document in persisted.listed() if compiled else ():
+        for document in persisted.listed():
             for operation in document.operations():
-                self.form(operation).compile()
+                operation.compile()
 
-    async def prepare(self, asked: Asked, caller: Caller) -> Prepared:
-        """What is asked, ready to run; raises `Refused`."""
+    async def prepare(self, request: GraphQLRequest, caller: Caller) -> Prepared:
+        """The operation of a request, ready to run.
+
+        Raises `Refused` for a document, an operation name or variables that cannot be used, for a limit that
+        is exceeded, and for introspection without its scope where that is needed.
+        """
         try:
-            found = self._persisted.document(asked)
-            document = found if isinstance(found, Document) else await found
+            known = self._persisted.document(request)
+            document = known if isinstance(known, ValidDocument) else await known
         except Problem as problem:
             raise refused(problem) from None
-        operation = document.operation(asked.operation_name)
+        operation = document.operation(request.operation_name)
         if self._gated and operation.introspects and "introspection" not in caller.scopes:
             message = "Introspection needs the scope introspection"
             raise refusal(FORBIDDEN, message, status=403)
-        form = self.form(operation)
-        given = asked.variables or _NO_VARIABLES
+        raw_variables = request.variables or _NO_VARIABLES
         try:
-            variables = form.coercion.coerced(given)
+            variables = operation.coercion.coerced(raw_variables)
         except BadVariables as bad:
             raise coercion_errors(bad.errors) from None
-        return Prepared(operation, form, variables, given, operation.complexity.of(variables.coerced))
-
-    def form(self, operation: Operation) -> Form:
-        """What an operation is executed by; kept with it."""
-        if operation.plan is None:
-            document = operation.document.ast
-            operation.plan = Form(self.bound, document, operation.node, quiet=self._gated)
-        form: Form = operation.plan
-        return form
+        complexity = operation.complexity.of(variables.coerced)
+        variants = operation.variants(variables)
+        return Prepared(operation, variants, variables, raw_variables, complexity)
 
     async def finish(self) -> None:
-        """Waits for what is still being written."""
+        """Waits until all uses of persisted queries are written down."""
         await self._persisted.finish()
 
     async def run(self, prepared: Prepared, session: Session) -> tuple[bytes, bool]:
-        """The answer to a query or a mutation as JSON, and whether it is one without errors."""
-        runs = self._changes if prepared.operation.kind == "mutation" else self._read
-        try:
-            data, errors = await within(self._timeout, runs(prepared, session))
-        except TimeoutError:
-            data, errors = None, [timed_out(self._timeout)]
-        return self._answer(prepared, session, data, errors), not errors
+        """The answer to a query or a mutation as JSON, and whether it has no errors.
+
+        Failures of fields, such as a scope that the caller lacks, are errors of the answer.
+        """
+        if prepared.operation.kind == "mutation":
+            work = self._changes(prepared, session)
+        else:
+            work = self._selected(prepared.variants[0], prepared, session)
+        return await self._answered(prepared, session, work)
 
     async def pushes(self, prepared: Prepared, session: Session) -> AsyncGenerator[bytes]:
-        """The answers of a subscription as they come, as JSON; raises `Refused` if it cannot begin."""
-        field = self._only_field(prepared)
-        of = (session.caller, prepared.operation, encode(prepared.given))
+        """The answers of a subscription as JSON, one for each change.
+
+        Raises `Refused` before the first if the caller may not read the order, or there is none.
+        """
+        (variant,) = prepared.variants
+        (field,) = variant.plan.selection.fields
+        same = (session.caller, prepared.operation, encode(prepared.raw_variables))
         try:
             order_id = field.arguments(prepared.variables)["orderId"]
             changes = self._order_status.changes(session.caller, order_id)
             async with aclosing(changes):
                 async for event in changes:
-                    body = await self._shared.of(
-                        (event, *of), lambda: self._push(prepared, session, order_id)
+                    body = await self._pushes.of(
+                        (event, *same), lambda: self._push(prepared, session, order_id)
                     )
                     if body is not None:
                         yield body
@@ -193,77 +191,62 @@ class GraphQL:
             raise refused(problem, session.request_id) from None
 
     async def _push(self, prepared: Prepared, session: Session, order_id: str) -> bytes | None:
-        """What all get who subscribed to the same with one key; None if the order is gone meanwhile."""
+        """The answer that all get who selected the same with one key; None if the order has been deleted."""
         session = replace(session, statements=0)
         reading = self.performer.database.reading()
         row = await self._order_status.row(session.caller, reading, order_id)
         session.spent(reading.statements, reading.nanoseconds)
         if row is None:
             return None
-        try:
-            data, errors = await within(self._timeout, self._read(prepared, session, row))
-        except TimeoutError:
-            data, errors = None, [timed_out(self._timeout)]
-        return self._answer(prepared, session, data, errors)
+        body, _ = await self._answered(
+            prepared, session, self._selected(prepared.variants[0], prepared, session, row)
+        )
+        return body
 
-    def _answer(
-        self, prepared: Prepared, session: Session, data: dict[str, Any] | None, errors: list[Error]
-    ) -> bytes:
+    async def _answered(
+        self, prepared: Prepared, session: Session, work: Coroutine[Any, Any, Result]
+    ) -> tuple[bytes, bool]:
+        """The answer of an execution within the time that it may take, and whether it has no errors."""
+        try:
+            data, errors = await within(self._timeout_seconds, work)
+        except TimeoutError:
+            data, errors = None, [timed_out(self._timeout_seconds)]
         cost = {
             "complexity": prepared.complexity,
             "depth": prepared.operation.depth,
             "statements": session.statements,
         }
         if errors:
-            return encode({"errors": errors, "data": data, "extensions": {"cost": cost}})
-        return encode({"data": data, "extensions": {"cost": cost}})
+            return encode({"errors": errors, "data": data, "extensions": {"cost": cost}}), False
+        return encode({"data": data, "extensions": {"cost": cost}}), True
 
-    async def _read(self, prepared: Prepared, session: Session, given: Row | None = None) -> Result:
-        """A query, or with `given` what is selected of one push."""
+    async def _selected(
+        self, variant: PlanVariant, prepared: Prepared, session: Session, root_value: Row | None = None
+    ) -> Result:
+        """What a plan selects from the database now, or of `root_value`, the row of a change or a push."""
         context = Context(session.caller, self.performer.database.reading())
         try:
-            variants = prepared.form.variants(prepared.variables) if self._compiled else None
-            if variants is None:
-                return await self._interpreter.run(
-                    prepared.operation.document.ast,
-                    prepared.operation.name,
-                    prepared.given,
-                    context,
-                    session.tell,
-                    given=given,
-                )
-            column = None if given is None else [given]
-            return await variants[0].run(prepared.variables, context, session.tell, column)
+            return await variant.run(prepared.variables, context, session.to_error, root_value)
         finally:
             session.spent(context.reading.statements, context.reading.nanoseconds)
 
     async def _changes(self, prepared: Prepared, session: Session) -> Result:
-        """The fields of a mutation, one after another; under a key each happens once.
-
-        Only plans can be completed inside the transaction that keeps their answer, so under a key they are
-        used even where the compiled form is off.
-        """
-        variants = None
-        if self._compiled or session.once is not None:
-            variants = prepared.form.variants(prepared.variables)
-        if variants is None and session.once is not None:
-            message = "The mutation cannot be kept under an Idempotency-Key; send it without one"
-            raise refusal(BAD_USER_INPUT, message)
-        if variants is None:
-            return await self._interpreted_changes(prepared, session)
+        """The fields of a mutation, one after another until one fails; under a key each runs once."""
         data: dict[str, Any] = {}
         errors: list[Error] = []
-        for number, variant in enumerate(variants):
-            found, wrong = await self._change(number, variant, prepared, session)
-            errors += wrong
-            if found is None:
+        for number, variant in enumerate(prepared.variants):
+            changed, failures = await self._change(number, variant, prepared, session)
+            errors += failures
+            if changed is None:
                 session.replayed = False
                 return None, errors
-            data |= found
+            data |= changed
         return data, errors
 
-    async def _change(self, number: int, variant: Variant, prepared: Prepared, session: Session) -> Result:
-        """One field of a mutation: its change, and what is selected of what that made."""
+    async def _change(
+        self, number: int, variant: PlanVariant, prepared: Prepared, session: Session
+    ) -> Result:
+        """One field of a mutation: its change, and what is selected of the changed row."""
         field = variant.plan.selection.fields[0]
         if field.type is None:
             return {field.key: field.parent}, []
@@ -272,57 +255,53 @@ class GraphQL:
             if session.once is not None:
                 return await self._once(variant, args, prepared, session, session.once(number))
             row = await self._performed(field.name, args, session)
-        except _Undone as undone:
-            return None, undone.errors
-        except Exception as failure:  # noqa: BLE001 (told in the answer, at its place)
-            return None, [session.tell(failure, field.nodes, [field.key])]
-        context = Context(session.caller, self.performer.database.reading())
-        try:
-            return await variant.run(prepared.variables, context, session.tell, [row])
-        finally:
-            session.spent(context.reading.statements, context.reading.nanoseconds)
+        except _RolledBack as rolled_back:
+            return None, rolled_back.errors
+        except Exception as failure:  # noqa: BLE001 (an error in the answer, at its place)
+            return None, [session.to_error(failure, field.nodes, [field.key])]
+        return await self._selected(variant, prepared, session, row)
 
     async def _performed(self, name: str, args: Args, session: Session) -> Row:
-        """Makes a change; the row of what it changed."""
-        act = self.bound.acts[name]
-        act.admit(session.caller)
+        """Makes a change; the changed row."""
+        mutation = self.bound.mutations[name]
+        mutation.admit(session.caller)
         made: list[Row] = []
 
         async def action(change: Change) -> Answer:
-            made[:] = [await act.act(change, args)]
+            made[:] = [await mutation.act(change, args)]
             return Answer(200, [], b"")
 
-        await self._perform(act, action, session)
+        await self._perform(mutation, action, session)
         return made[0]
 
     async def _once(
-        self, variant: Variant, args: Args, prepared: Prepared, session: Session, once: Once
+        self, variant: PlanVariant, args: Args, prepared: Prepared, session: Session, once: Once
     ) -> Result:
-        """Makes a change once, and keeps what is answered with it in its transaction."""
+        """Makes a change once, and stores its answer in its transaction."""
         field = variant.plan.selection.fields[0]
-        act = self.bound.acts[field.name]
-        act.admit(session.caller)
+        mutation = self.bound.mutations[field.name]
+        mutation.admit(session.caller)
 
         async def action(change: Change) -> Answer:
-            row = await act.act(change, args)
+            row = await mutation.act(change, args)
             context = Context(session.caller, change.tx)
-            data, errors = await variant.run(prepared.variables, context, session.tell, [row])
+            data, errors = await variant.run(prepared.variables, context, session.to_error, row)
             if errors or data is None:
-                raise _Undone(errors)
+                raise _RolledBack(errors)
             return Answer(200, [], encode(data[field.key]))
 
-        done = await self._perform(act, action, session, once)
+        done = await self._perform(mutation, action, session, once)
         session.replayed = done.replayed and session.replayed is not False
         return {field.key: msgspec.Raw(done.answer.body)}, []
 
     async def _perform(
         self,
-        act: Act,
+        mutation: Mutation,
         action: Callable[[Change], Awaitable[Answer]],
         session: Session,
         once: Once | None = None,
     ) -> Performed:
-        """Runs an action in one transaction, and notes what that took, also of one that fails."""
+        """Runs an action in one transaction; adds what that took to the session, even if it fails."""
         begun: list[Writing] = []
 
         async def noted(change: Change) -> Answer:
@@ -333,7 +312,7 @@ class GraphQL:
             done = await self.performer.perform(
                 session.caller,
                 noted,
-                record=act.record,
+                record=mutation.record,
                 once=once,
                 traceparent=session.traceparent,
                 source=session.source,
@@ -344,29 +323,3 @@ class GraphQL:
             raise
         session.spent(done.statements, done.nanoseconds)
         return done
-
-    async def _interpreted_changes(self, prepared: Prepared, session: Session) -> Result:
-        context = Context(session.caller, self.performer.database.reading())
-
-        async def change(name: str, args: Args) -> Row:
-            context.loads = type(context.loads)()  # what was loaded before the change may say otherwise now
-            return await self._performed(name, args, session)
-
-        try:
-            return await self._interpreter.run(
-                prepared.operation.document.ast,
-                prepared.operation.name,
-                prepared.given,
-                context,
-                session.tell,
-                change=change,
-            )
-        finally:
-            session.spent(context.reading.statements, context.reading.nanoseconds)
-
-    def _only_field(self, prepared: Prepared) -> Any:
-        variants = prepared.form.variants(prepared.variables)
-        if not variants:
-            message = "the subscription cannot be planned"
-            raise refusal(BAD_USER_INPUT, message)
-        return variants[0].plan.selection.fields[0]

@@ -1,7 +1,6 @@
 """The variables of one request, coerced to their types (GraphQL specification, 6.1.2).
 
-Scalars of the usual kinds are checked here, which is all that most operations need; the rest is left to
-graphql-core.
+Built-in scalars are checked here, which is all that most operations need; graphql-core coerces the others.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,11 +19,11 @@ from graphql.execution.values import VariableValues
 
 _SIMPLE: Mapping[str, type] = {"ID": str, "String": str, "Int": int, "Boolean": bool}
 _INT = range(-(2**31), 2**31)
-_ERRORS_TOLD = 20
+_MAX_ERRORS = 20
 
 
 class BadVariables(Exception):
-    """Values that are not of their variables' types."""
+    """Values that do not have the types of their variables."""
 
     def __init__(self, errors: list[GraphQLError]) -> None:
         super().__init__()
@@ -32,7 +31,7 @@ class BadVariables(Exception):
 
 
 class Variables:
-    """The values by name in `coerced`; in `all` also where they came from, as the library wants it."""
+    """The coerced values by name; `all` has them with their sources, as graphql-core takes them."""
 
     __slots__ = ("_all", "_made", "coerced")
 
@@ -49,26 +48,28 @@ class Variables:
 
 
 class Coercion:
-    """How the variables of one operation are coerced."""
+    """Coerces the variables of one operation. With `suggestions`, errors name similar fields and values."""
 
-    def __init__(self, schema: GraphQLSchema, operation: OperationDefinitionNode, *, quiet: bool) -> None:
+    def __init__(
+        self, schema: GraphQLSchema, operation: OperationDefinitionNode, *, suggestions: bool
+    ) -> None:
         self._schema = schema
         self._definitions = operation.variable_definitions or ()
-        self._quiet = quiet  # tells no names of the schema that were not asked for
+        self._suggestions = suggestions
         self._simple = _simple(operation)
 
-    def coerced(self, given: Mapping[str, Any]) -> Variables:
-        """Raises `BadVariables`."""
+    def coerced(self, raw: Mapping[str, Any]) -> Variables:
+        """The values of a request's `variables`; raises `BadVariables` with up to 20 errors."""
         if self._simple is not None:
-            found = _checked(self._simple, given)
-            if found is not None:
-                return Variables(found, lambda: self._library(given))
-        values = self._library(given)
+            checked = _checked(self._simple, raw)
+            if checked is not None:
+                return Variables(checked, lambda: self._by_graphql_core(raw))
+        values = self._by_graphql_core(raw)
         return Variables(values.coerced, lambda: values)
 
-    def _library(self, given: Mapping[str, Any]) -> VariableValues:
+    def _by_graphql_core(self, raw: Mapping[str, Any]) -> VariableValues:
         values = get_variable_values(
-            self._schema, self._definitions, dict(given), _ERRORS_TOLD, hide_suggestions=self._quiet
+            self._schema, self._definitions, dict(raw), _MAX_ERRORS, hide_suggestions=not self._suggestions
         )
         if isinstance(values, list):
             raise BadVariables(values)
@@ -76,8 +77,8 @@ class Coercion:
 
 
 def _simple(operation: OperationDefinitionNode) -> list[tuple[str, type, bool]] | None:
-    """Each variable's name, class and whether it may be null; None unless all are plain scalars."""
-    found = []
+    """Each variable's name, class and nullability; None unless all are built-in scalars without defaults."""
+    simple = []
     for definition in operation.variable_definitions or ():
         kind = definition.type
         required = isinstance(kind, NonNullTypeNode)
@@ -85,19 +86,19 @@ def _simple(operation: OperationDefinitionNode) -> list[tuple[str, type, bool]] 
         known = _SIMPLE.get(named.name.value) if isinstance(named, NamedTypeNode) else None
         if known is None or definition.default_value is not None:
             return None
-        found.append((definition.variable.name.value, known, not required))
-    return found
+        simple.append((definition.variable.name.value, known, not required))
+    return simple
 
 
-def _checked(simple: list[tuple[str, type, bool]], given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The values, if each is just what it has to be; None leaves the judgement to the library."""
-    found: dict[str, Any] = {}
+def _checked(simple: list[tuple[str, type, bool]], raw: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The values if each has the very class of its variable; None leaves the judgement to graphql-core."""
+    checked: dict[str, Any] = {}
     for name, known, nullable in simple:
-        value = given.get(name, Undefined)
+        value = raw.get(name, Undefined)
         if value.__class__ is known and (known is not int or value in _INT):
-            found[name] = value
+            checked[name] = value
         elif value is None and nullable:
-            found[name] = None
+            checked[name] = None
         elif value is not Undefined or not nullable:
             return None
-    return found
+    return checked

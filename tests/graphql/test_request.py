@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tradepost.graphql.asked import Asked
+from tradepost.graphql.request import GraphQLRequest
 from tradepost.problems import Malformed
 
 HASH = "ab" * 32
@@ -36,8 +36,8 @@ def test_a_body_and_parameters_ask_alike(
         for key, value in given_.items()
         if value is not None
     }
-    asked = Asked.from_body(json.dumps(given_).encode())
-    assert asked == Asked.of(given_) == Asked.from_parameters(parameters)
+    asked = GraphQLRequest.from_body(json.dumps(given_).encode())
+    assert asked == GraphQLRequest.of(given_) == GraphQLRequest.from_parameters(parameters)
     assert (asked.query, asked.operation_name) == (query, name)
     assert (asked.variables, asked.extensions) == (variables, extensions)
 
@@ -49,7 +49,7 @@ def test_any_json_is_a_request_or_malformed(body: Any) -> None:
     """What is no request is refused as malformed, and nothing else happens."""
     raw = json.dumps(body).encode()
     try:
-        asked = Asked.from_body(raw)
+        asked = GraphQLRequest.from_body(raw)
     except Malformed:
         return
     assert asked.query is not None or asked.hash is not None
@@ -59,7 +59,7 @@ def test_any_json_is_a_request_or_malformed(body: Any) -> None:
 def test_any_bytes_are_a_request_or_malformed(body: bytes) -> None:
     """Whatever arrives, nothing but `Malformed` comes out."""
     with suppress(Malformed):
-        assert isinstance(Asked.from_body(b'{"query": ' + body), Asked)
+        assert isinstance(GraphQLRequest.from_body(b'{"query": ' + body), GraphQLRequest)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_any_bytes_are_a_request_or_malformed(body: bytes) -> None:
 def test_every_member_that_cannot_be_used_is_named(body: dict[str, Any], names: list[str]) -> None:
     """One answer names all that is wrong with the members of a request."""
     with pytest.raises(Malformed) as posted:
-        Asked.from_body(json.dumps(body).encode())
+        GraphQLRequest.from_body(json.dumps(body).encode())
     with pytest.raises(Malformed) as said:
-        Asked.of(body)
+        GraphQLRequest.of(body)
     assert [error.path[0] for error in posted.value.errors] == names
     assert [error.path[0] for error in said.value.errors] == names
 
@@ -95,14 +95,14 @@ def test_every_member_that_cannot_be_used_is_named(body: dict[str, Any], names: 
 def test_parameters_that_are_no_json_objects_are_named(name: str, text: str) -> None:
     """In a query string variables and extensions are JSON objects, nested no deeper than a body may be."""
     with pytest.raises(Malformed) as caught:
-        Asked.from_parameters({"query": "{a}", name: text})
+        GraphQLRequest.from_parameters({"query": "{a}", name: text})
     assert [error.path for error in caught.value.errors] == [(name,)]
 
 
 def test_a_parameter_that_is_empty_is_not_given() -> None:
     """`variables=` and `variables=null` say nothing."""
     for text in ("", "null"):
-        asked = Asked.from_parameters({"query": "{a}", "variables": text, "extensions": text})
+        asked = GraphQLRequest.from_parameters({"query": "{a}", "variables": text, "extensions": text})
         assert (asked.variables, asked.extensions) == (None, None)
 
 
@@ -111,19 +111,19 @@ def test_a_body_is_nested_only_so_deep(depth: int) -> None:
     """No depth exhausts anything: a body is read, or refused as nested too deeply."""
     body = b'{"query": "{a}", "variables": {"a": ' + b"[" * depth + b"]" * depth + b"}}"
     if depth < 64:
-        assert Asked.from_body(body).variables is not None
+        assert GraphQLRequest.from_body(body).variables is not None
     else:
         with pytest.raises(Malformed, match="nested too deeply"):
-            Asked.from_body(body)
+            GraphQLRequest.from_body(body)
 
 
 def test_what_is_not_known_is_ignored() -> None:
     """Clients may send more than the standard names."""
-    asked = Asked.of({"query": "{a}", "id": 7, "documentId": "x", "extensions": {"other": [1]}})
+    asked = GraphQLRequest.of({"query": "{a}", "id": 7, "documentId": "x", "extensions": {"other": [1]}})
     assert (asked.query, asked.hash) == ("{a}", None)
 
 
 def test_a_hash_is_read_in_either_case() -> None:
     """Hexadecimal digits are the same in capitals."""
-    asked = Asked.of({"extensions": {"persistedQuery": {"version": 1, "sha256Hash": HASH.upper()}}})
+    asked = GraphQLRequest.of({"extensions": {"persistedQuery": {"version": 1, "sha256Hash": HASH.upper()}}})
     assert asked.hash == HASH

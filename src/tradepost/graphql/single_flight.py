@@ -1,4 +1,4 @@
-"""Work that several wait for at once, done once: what a thousand subscribers to one order are all to get."""
+"""Work that several wait for at once, done once: the push that all subscribers to one order get."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -6,17 +6,17 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-_KEPT_SECONDS = 1.0  # for those whose turn comes a little later
+_KEPT_SECONDS = 1.0  # for callers that come a little later
 
 
-class Shared(Generic[T]):
-    """Results by what they are of. A failure is everybody's; who stops waiting stops nobody else."""
+class SingleFlight(Generic[T]):
+    """Results by key. All callers get the same result or failure; one that is cancelled stops no other."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[T]] = {}
 
     async def of(self, key: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `make` gives, or gave whoever asked first."""
+        """The result of the first caller's `make`; raises what that raises."""
         task = self._tasks.get(key)
         if task is None:
             loop = asyncio.get_running_loop()

@@ -1,21 +1,19 @@
-"""What sockets run: operations of every kind, each drawing from its key's rate when it begins."""
+"""The operations of sockets, of every kind; each draws from the rate limit of its key when it begins."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from tradepost.access.caller import Caller
-from tradepost.graphql.asked import Asked
 from tradepost.graphql.errors import refused
+from tradepost.graphql.request import GraphQLRequest
+from tradepost.graphql.socket import Push
 from tradepost.graphql.surface import GraphQL, Prepared, Session
 from tradepost.http.door import Door
 from tradepost.http.request import Request
 from tradepost.problems import RateLimited
 
-Push = Callable[[bytes], Awaitable[None]]
 
-
-class Operations:
-    """Knows callers and runs their operations."""
+class SocketOperations:
+    """Identifies callers and runs their operations (`OperationRunner`)."""
 
     def __init__(self, graphql: GraphQL, door: Door, base_url: str | None) -> None:
         self._graphql = graphql
@@ -23,14 +21,17 @@ class Operations:
         self._base_url = base_url
 
     async def caller(self, authorization: bytes | None) -> Caller:
-        """Who shows this; raises `Unauthenticated`."""
+        """The caller with these credentials; raises `Unauthenticated`."""
         return await self._door.caller(authorization)
 
-    async def run(self, caller: Caller, asked: Asked, request: Request, push: Push) -> None:
-        """Runs an operation to its end and pushes each answer; raises `Refused` before the first."""
-        prepared = await self._prepared(caller, asked)
-        source = self._base_url or request.base_url
-        session = Session(caller, request.id, source, request.traceparent)
+    async def run(self, caller: Caller, request: GraphQLRequest, upgrade: Request, push: Push) -> None:
+        """Runs an operation to its end and pushes each answer as JSON.
+
+        Raises `Refused` before the first for a request error, and for a key that has exceeded its rate.
+        """
+        prepared = await self._prepared(caller, request)
+        source = self._base_url or upgrade.base_url
+        session = Session(caller, upgrade.id, source, upgrade.traceparent)
         try:
             if prepared.operation.kind != "subscription":
                 body, _ = await self._graphql.run(prepared, session)
@@ -40,12 +41,12 @@ class Operations:
                 async for body in pushes:
                     await push(body)
         finally:
-            request.spent(session.statements, session.nanoseconds)
+            upgrade.spent(session.statements, session.nanoseconds)
 
-    async def _prepared(self, caller: Caller, asked: Asked) -> Prepared:
+    async def _prepared(self, caller: Caller, request: GraphQLRequest) -> Prepared:
         try:
             await self._door.draw_for(caller.key_id, 1)
-            prepared = await self._graphql.prepare(asked, caller)
+            prepared = await self._graphql.prepare(request, caller)
             await self._door.draw_for(caller.key_id, prepared.cost - 1)
         except RateLimited as limited:
             raise refused(limited) from None

@@ -1,7 +1,7 @@
-"""What a request asks (GraphQL over HTTP, 5.1): `query`, `operationName`, `variables` and `extensions`.
+"""A GraphQL request (GraphQL over HTTP, 5.1): `query`, `operationName`, `variables` and `extensions`.
 
-The same from a body, from the parameters of a GET and from a message on a socket. Members that are not known
-are ignored, as the standard wants it.
+It is read from a body, from the parameters of a GET or from a message on a socket. Unknown members are
+ignored, as the standard requires.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class _PersistedQuery(Struct, rename="camel"):
     sha256_hash: Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{64}\Z")]
 
 
-class Asked(Struct, frozen=True, rename="camel"):
-    """One request. What was not given is None, but it has a query, the hash of one, or both."""
+class GraphQLRequest(Struct, frozen=True, rename="camel"):
+    """One request. Members that it lacks are None, but it has a query, the hash of one, or both."""
 
     query: str | None = None
     operation_name: str | None = None
@@ -31,66 +31,69 @@ class Asked(Struct, frozen=True, rename="camel"):
     extensions: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Asked":
-        """A JSON object that was read already; `Malformed` names every member that cannot be used."""
+    def of(cls, members: Mapping[str, Any]) -> "GraphQLRequest":
+        """The request of a JSON object; raises `Malformed`, which names every member that cannot be used."""
         try:
-            asked = msgspec.convert(given, Asked)
+            request = msgspec.convert(members, GraphQLRequest)
         except msgspec.ValidationError:
-            raise _malformed(given) from None
-        if _has_nul(asked.variables):
+            raise _malformed(members) from None
+        if _has_nul(request.variables):
             raise _wrong(("variables",), "contains a NUL character; remove it")
-        return _complete(asked)
+        return _complete(request)
 
     @classmethod
-    def from_body(cls, body: bytes) -> "Asked":
-        """The body of a POST; `Malformed` unless it is a JSON object whose members can be used."""
+    def from_body(cls, body: bytes) -> "GraphQLRequest":
+        """The request of a POST's body; raises `Malformed` unless it is a JSON object with usable members."""
         if body.count(b"{") + body.count(b"[") < _SAFE_BRACKETS and _NUL not in body:
             try:
                 return _complete(_decode(body))
             except (msgspec.DecodeError, UnicodeDecodeError):
-                pass  # what is wrong is found out below
+                pass  # what is wrong is named below
         return cls.of(parse_object(body))
 
     @classmethod
-    def from_parameters(cls, given: Mapping[str, str]) -> "Asked":
-        """The query parameters of a GET; `variables` and `extensions` are JSON in them."""
+    def from_parameters(cls, parameters: Mapping[str, str]) -> "GraphQLRequest":
+        """The request of a GET's query parameters, where `variables` and `extensions` are JSON.
+
+        Raises `Malformed`.
+        """
         return cls.of(
             {
-                "query": given.get("query"),
-                "operationName": given.get("operationName"),
-                "variables": _json(given, "variables"),
-                "extensions": _json(given, "extensions"),
+                "query": parameters.get("query"),
+                "operationName": parameters.get("operationName"),
+                "variables": _json(parameters, "variables"),
+                "extensions": _json(parameters, "extensions"),
             }
         )
 
     @property
     def hash(self) -> str | None:
-        """The SHA-256 of a persisted query, in lower case."""
-        given = self.extensions.get("persistedQuery") if self.extensions else None
-        if given is None:
+        """The SHA-256 of a persisted query, hexadecimal in lower case, or None; raises `Malformed`."""
+        persisted = self.extensions.get("persistedQuery") if self.extensions else None
+        if persisted is None:
             return None
         try:
-            return msgspec.convert(given, _PersistedQuery).sha256_hash.lower()
+            return msgspec.convert(persisted, _PersistedQuery).sha256_hash.lower()
         except msgspec.ValidationError:
             message = "has to be {version: 1, sha256Hash: <64 hexadecimal digits>}"
             raise _wrong(("extensions", "persistedQuery"), message) from None
 
 
-_decode = msgspec.json.Decoder(Asked).decode
+_decode = msgspec.json.Decoder(GraphQLRequest).decode
 
 
-def _complete(asked: Asked) -> Asked:
-    if asked.hash is None and asked.query is None:
+def _complete(request: GraphQLRequest) -> GraphQLRequest:
+    if request.hash is None and request.query is None:
         message = "is required"
         raise Malformed(message, [MemberError(("query",), message, "required")])
-    return asked
+    return request
 
 
-def _malformed(given: Mapping[str, Any]) -> Malformed:
+def _malformed(members: Mapping[str, Any]) -> Malformed:
     errors = []
-    for each in msgspec.structs.fields(Asked):
+    for each in msgspec.structs.fields(GraphQLRequest):
         try:
-            msgspec.convert(given.get(each.encode_name), each.type)
+            msgspec.convert(members.get(each.encode_name), each.type)
         except msgspec.ValidationError:
             kind = "a string" if each.type == str | None else "a JSON object"
             errors.append(MemberError((each.name,), f"has to be {kind}", "type"))
@@ -102,8 +105,8 @@ def _wrong(path: Path, message: str) -> Malformed:
     return Malformed(message, [MemberError(path, message, "invalid")])
 
 
-def _json(given: Mapping[str, str], name: str) -> Any:
-    text = given.get(name)
+def _json(parameters: Mapping[str, str], name: str) -> Any:
+    text = parameters.get(name)
     if text is None or text in ("", "null"):
         return None
     try:
@@ -113,7 +116,7 @@ def _json(given: Mapping[str, str], name: str) -> Any:
 
 
 def _has_nul(value: Any) -> bool:
-    """No engine keeps a NUL; some refuse to be asked about one."""
+    """Whether a value contains a NUL, which no engine can store, and some refuse as a parameter."""
     if isinstance(value, str):
         return "\x00" in value
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""The schema bound to the house: every field of every type to what stands behind it.
+"""The schema file bound to the records: a resolver for every field of every type.
 
-Members of records, their relations and what makes and changes them are found by their names, as the records
-declare them; only what has rules of its own is named here. What stands behind a field also says how the field
-has to be declared. A field with nothing behind it, or declared otherwise, stops the start: the schema file is
-the contract, and a contract that is not kept is none.
+Members of records, their relations, and the mutations that make and change them are found by their names, as
+the records declare them; only fields with rules of their own are named here. A resolver also says how its
+field must be declared. A field without a resolver, or with another declaration, stops the start: the schema
+file is the contract.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,16 +22,18 @@ from graphql import (
     GraphQLSchema,
     Undefined,
     build_schema,
+    is_abstract_type,
     validate_schema,
 )
 
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import UNITS
 from tradepost.domain.record import Mark, Member, Record, camel, embedded_child, members, parents
-from tradepost.graphql.field import Attribute, Bindings, Resolver
-from tradepost.graphql.mutations import Act, Create, Delete, Move, Update, tag
+from tradepost.graphql import introspection
+from tradepost.graphql.field import Attribute, FieldResolver, FieldResolvers, LevelResolver
+from tradepost.graphql.mutations import Create, Delete, Mutation, Transition, Update, tag
 from tradepost.graphql.products import FILTER, Products
-from tradepost.graphql.relations import All, Children, Connection, Item, One, total_count
+from tradepost.graphql.relations import Children, Connection, ItemById, Parent, RootConnection, total_count
 from tradepost.resource import Resource
 from tradepost.settings import BadSetting
 from tradepost.storage.database import Row
@@ -44,8 +46,8 @@ _ID = frozenset([0])  # where a row has its id
 _PAGE = "(first: Int, after: String)"
 _ITEM = "(id: ID!)"
 
-# By the name of the mutation: the type, the state it moves one to, and the arguments.
-_MOVES = {
+# By the name of the mutation: the type, the status that it sets, and the arguments.
+_TRANSITIONS = {
     "deactivateUser": ("User", "DEACTIVATED", "(id: ID!)"),
     "fulfillOrder": ("Order", "FULFILLED", "(id: ID!, ifMatch: String)"),
     "cancelOrder": ("Order", "CANCELLED", "(id: ID!, ifMatch: String)"),
@@ -66,122 +68,127 @@ class Drift(BadSetting):
         super().__init__(f"contract/schema.graphql: {place} {what}")
 
 
-class _Behind(NamedTuple):
-    """What stands behind a field, and how the field is declared: its arguments and type."""
+class _Binding(NamedTuple):
+    """The resolver of a field, and the field's declaration: its arguments and type."""
 
-    what: Attribute | Resolver
+    resolver: FieldResolver
     declared: str
 
 
 def schema_text() -> str:
-    """The schema, as it is written."""
+    """The text of the schema file."""
     return next(path for path in _FILES if path.exists()).read_text("utf-8")
 
 
-class Bound:
-    """A schema with what stands behind its fields. Raises `Drift`."""
+class BoundSchema:
+    """A schema with a resolver for each field and a mutation for each field of Mutation.
+
+    Raises `Drift`, which names the place, where the schema and the records say different things.
+    """
 
     def __init__(self, text: str, resources: tuple[Resource, ...]) -> None:
         self.text = text
         self.schema = _schema(text)
         self._resources = {each.record.__name__: each for each in resources}
-        self.bindings: Bindings = dict(self._fields())
-        self.acts: Mapping[str, Act] = dict(self._mutations())
+        self.resolvers: FieldResolvers = dict(self._fields()) | introspection.resolvers(self.schema)
+        self.mutations: Mapping[str, Mutation] = dict(self._mutations())
         self._check_subscriptions()
         self._check_enumerations()
         self._check_filter()
 
     def resource(self, record: type[Record]) -> Resource:
-        """What the catalogue says of a record."""
+        """The catalogue's entry of a record."""
         return self._resources[record.__name__]
 
-    def _fields(self) -> Iterator[tuple[tuple[str, str], Attribute | Resolver]]:
+    def _fields(self) -> Iterator[tuple[tuple[str, str], FieldResolver]]:
         changing = (self.schema.mutation_type, self.schema.subscription_type)
         for kind in self.schema.type_map.values():
+            if is_abstract_type(kind):
+                raise Drift(kind.name, "is an interface or a union, which no record is")
             if (
                 isinstance(kind, GraphQLObjectType)
                 and not kind.name.startswith("__")
                 and kind not in changing
             ):
                 for name, field in kind.fields.items():
-                    yield (
-                        (kind.name, name),
-                        self._checked(f"{kind.name}.{name}", field, self._behind(kind, name)),
-                    )
+                    yield (kind.name, name), self._resolver(kind, name, field)
 
-    def _checked(self, place: str, field: GraphQLField, behind: _Behind | None) -> Attribute | Resolver:
-        if behind is None:
+    def _resolver(self, kind: GraphQLObjectType, name: str, field: GraphQLField) -> FieldResolver:
+        place, binding = f"{kind.name}.{name}", self._binding(kind, name)
+        if binding is None:
             raise Drift(place, "has nothing behind it")
-        _check(place, field, behind.declared)
-        return behind.what
+        _check(place, field, binding.declared)
+        return binding.resolver
 
-    def _behind(self, kind: GraphQLObjectType, name: str) -> _Behind | None:
+    def _binding(self, kind: GraphQLObjectType, name: str) -> _Binding | None:
         if kind is self.schema.query_type:
             return self._of_query(name)
         if kind.name in self._resources:
             return self._of_record(self._resources[kind.name], name)
         if kind.name == "PageInfo" and name in _PAGE_INFO:
             expression, declared = _PAGE_INFO[name]
-            return _Behind(Attribute(expression, sound=True), f": {declared}")
+            return _Binding(Attribute(expression, trusted=True), f": {declared}")
         if kind.name.endswith("Connection"):
             return _of_connection(kind.name.removesuffix("Connection"), name)
         if kind.name.endswith("Edge"):
             return _of_edge(kind.name.removesuffix("Edge"), name)
         return None
 
-    def _of_query(self, name: str) -> _Behind | None:
+    def _of_query(self, name: str) -> _Binding | None:
         if name == "products":
             declared = "(filter: ProductFilter, first: Int, after: ID): [Product!]!"
-            return _Behind(Resolver(Products(self._resources["Product"]).resolve), declared)
+            return _Binding(LevelResolver(Products(self._resources["Product"]).resolve), declared)
         for kind, resource in self._resources.items():
             if name == camel(resource.record.kind):
-                return _Behind(Resolver(Item(resource).resolve), f"{_ITEM}: {kind}")
+                return _Binding(LevelResolver(ItemById(resource).resolve), f"{_ITEM}: {kind}")
             if name == camel(resource.record.plural):
-                return _Behind(Resolver(All(resource).resolve), f"{_PAGE}: {kind}Connection")
+                return _Binding(LevelResolver(RootConnection(resource).resolve), f"{_PAGE}: {kind}Connection")
         return None
 
-    def _of_record(self, resource: Resource, name: str) -> _Behind | None:
+    def _of_record(self, resource: Resource, name: str) -> _Binding | None:
         record = resource.record
         names = plain(record).names
         if name == "etag":
-            return _Behind(
-                Attribute(f"tag(p[{names.index('version')}])", {"tag": tag}, sound=True), ": String!"
+            return _Binding(
+                Attribute(f"tag(p[{names.index('version')}])", {"tag": tag}, trusted=True), ": String!"
             )
         for each in members(record):
             if each.json_name == name:
-                return _Behind(_read(each, names.index(each.name)), f": {_type(record, each)}")
+                return _Binding(_read(each, names.index(each.name)), f": {_type(record, each)}")
         return self._parent(record, name) or self._children(record, name)
 
-    def _parent(self, record: type[Record], name: str) -> _Behind | None:
+    def _parent(self, record: type[Record], name: str) -> _Binding | None:
         for key, link in parents(record):
             if key.json_name == f"{name}Id":
                 at = plain(record).names.index(key.name)
-                one = One(self._resources[link.parent.__name__], at)
-                return _Behind(Resolver(one.resolve, frozenset([at])), f": {link.parent.__name__}")
+                parent = Parent(self._resources[link.parent.__name__], at)
+                return _Binding(LevelResolver(parent.resolve, frozenset([at])), f": {link.parent.__name__}")
         return None
 
-    def _children(self, record: type[Record], name: str) -> _Behind | None:
+    def _children(self, record: type[Record], name: str) -> _Binding | None:
         for kind, below in self._resources.items():
             for key, link in parents(below.record):
                 if link.parent is record and camel(link.reverse) == name:
                     if link.embedded:
-                        return _Behind(Resolver(Children(below, key.name).resolve, _ID), f": [{kind}!]!")
-                    return _Behind(
-                        Resolver(Connection(below, key.name).resolve, _ID), f"{_PAGE}: {kind}Connection!"
+                        return _Binding(
+                            LevelResolver(Children(below, key.name).resolve, _ID), f": [{kind}!]!"
+                        )
+                    return _Binding(
+                        LevelResolver(Connection(below, key.name).resolve, _ID), f"{_PAGE}: {kind}Connection!"
                     )
         return None
 
-    def _mutations(self) -> Iterator[tuple[str, Act]]:
+    def _mutations(self) -> Iterator[tuple[str, Mutation]]:
         root = self.schema.mutation_type
         for name, field in root.fields.items() if root else ():
-            act, declared = self._act(name)
+            mutation, declared = self._mutation(name)
             _check(f"Mutation.{name}", field, declared)
-            yield name, act
+            yield name, mutation
 
-    def _act(self, name: str) -> tuple[Act, str]:
-        if name in _MOVES:
-            kind, status, arguments = _MOVES[name]
-            return Move(self._resources[kind], status), f"{arguments}: {kind}!"
+    def _mutation(self, name: str) -> tuple[Mutation, str]:
+        if name in _TRANSITIONS:
+            kind, status, arguments = _TRANSITIONS[name]
+            return Transition(self._resources[kind], status), f"{arguments}: {kind}!"
         for kind, resource in self._resources.items():
             if name == f"create{kind}" and "POST" in resource.methods:
                 self._check_input(f"Create{kind}Input", resource.record, required=True)
@@ -194,23 +201,23 @@ class Bound:
         raise Drift(f"Mutation.{name}", "has nothing behind it")
 
     def _check_input(self, name: str, record: type[Record], *, required: bool) -> None:
-        """An input takes members that a body takes, and all of those that are required."""
-        wanted = {
+        """An input type has only members that a body takes, and all that are required."""
+        expected = {
             each.json_name: _bare(record, each) + ("!" if required and each.required else "")
             for each in Input(record, names_of(record)).taken
             if not (each.belongs_to and each.belongs_to.embedded)
         }
         child = embedded_child(record)
         if child and required:
-            wanted["lineItems"] = f"[{child[0].__name__}Input!]!"
+            expected["lineItems"] = f"[{child[0].__name__}Input!]!"
             self._check_input(f"{child[0].__name__}Input", child[0], required=True)
-        found = self._input(name)
-        for member, declared in wanted.items():
-            if member not in found and (declared.endswith("!") or not required):
+        fields = self._input(name)
+        for member, declared in expected.items():
+            if member not in fields and (declared.endswith("!") or not required):
                 raise Drift(name, f"lacks {member}: {declared}")
-            if found.get(member, declared) != declared and not (child and member == "status"):
-                raise Drift(f"{name}.{member}", f"is {found[member]}, not {declared}")
-        for member in found.keys() - wanted.keys():
+            if fields.get(member, declared) != declared and not (child and member == "status"):
+                raise Drift(f"{name}.{member}", f"is {fields[member]}, not {declared}")
+        for member in fields.keys() - expected.keys():
             raise Drift(f"{name}.{member}", "is no member that can be given")
 
     def _check_filter(self) -> None:
@@ -221,7 +228,7 @@ class Bound:
         kind = self.schema.type_map.get(name)
         if not isinstance(kind, GraphQLInputObjectType):
             raise Drift(name, "is not declared")
-        return {member: _given(each) for member, each in kind.fields.items()}
+        return {member: _declaration(each) for member, each in kind.fields.items()}
 
     def _check_subscriptions(self) -> None:
         root = self.schema.subscription_type
@@ -233,10 +240,10 @@ class Bound:
     def _check_enumerations(self) -> None:
         for kind, resource in self._resources.items():
             for each in members(resource.record):
-                found = self.schema.type_map.get(_bare(resource.record, each)) if each.values else None
-                if isinstance(found, GraphQLEnumType) and set(found.values) != set(each.values):
+                enum = self.schema.type_map.get(_bare(resource.record, each)) if each.values else None
+                if isinstance(enum, GraphQLEnumType) and set(enum.values) != set(each.values):
                     raise Drift(
-                        found.name, f"is not what {kind}.{each.json_name} can be: {', '.join(each.values)}"
+                        enum.name, f"is not what {kind}.{each.json_name} can be: {', '.join(each.values)}"
                     )
 
 
@@ -255,20 +262,20 @@ def _schema(text: str) -> GraphQLSchema:
 
 
 def _check(place: str, field: GraphQLField, declared: str) -> None:
-    arguments = ", ".join(f"{name}: {_given(each)}" for name, each in field.args.items())
-    found = f"({arguments}): {field.type}" if arguments else f": {field.type}"
-    if found != declared:
-        raise Drift(f"{place}{found}", f"has to be {place}{declared}")
+    arguments = ", ".join(f"{name}: {_declaration(each)}" for name, each in field.args.items())
+    declaration = f"({arguments}): {field.type}" if arguments else f": {field.type}"
+    if declaration != declared:
+        raise Drift(f"{place}{declaration}", f"has to be {place}{declared}")
 
 
-def _given(given: GraphQLArgument | GraphQLInputField) -> str:
-    """How an argument or a member of an input is declared; what it is unless told, the code says."""
-    told = given.default is None and given.default_value is Undefined
-    return f"{given.type}" if told else f"{given.type} with a default"
+def _declaration(value: GraphQLArgument | GraphQLInputField) -> str:
+    """The declaration of an argument or input field; defaults belong to the code, not to the schema."""
+    has_default = value.default is not None or value.default_value is not Undefined
+    return f"{value.type} with a default" if has_default else f"{value.type}"
 
 
 def _type(record: type[Record], each: Member) -> str:
-    """How a member is declared."""
+    """The declared type of a member."""
     return _bare(record, each) + ("" if each.nullable else "!")
 
 
@@ -287,46 +294,46 @@ def _bare(record: type[Record], each: Member) -> str:
 
 
 def _read(each: Member, at: int) -> Attribute:
-    """A member, read off its row."""
+    """Reads a member off its row."""
     if Mark.MONEY in each.marks:
-        return Attribute(f"p[{at}] / {UNITS}", sound=True)
+        return Attribute(f"p[{at}] / {UNITS}", trusted=True)
     if each.snapshot_of:
         name = f"{each.snapshot_of.kind}_of"
         return Attribute(
             f"(None if p[{at}] is None else {name}(p[{at}]))", {name: _snapshot(each.snapshot_of)}
         )
-    return Attribute(f"p[{at}]", sound=True)
+    return Attribute(f"p[{at}]", trusted=True)
 
 
 def _snapshot(record: type[Record]) -> Callable[[str], Row]:
-    """Another record as it was at a moment, kept as JSON, as a row of it."""
+    """Returns the row of a record that was stored as JSON, as it was at that moment."""
     names = [each.json_name for each in members(record)]
 
-    def row(kept: str) -> Row:
-        found: dict[str, Any] = msgspec.json.decode(kept)
-        return (*(found.get(name) for name in names), 0)
+    def row(stored: str) -> Row:
+        values: dict[str, Any] = msgspec.json.decode(stored)
+        return (*(values.get(name) for name in names), 0)
 
     return row
 
 
-def _of_connection(kind: str, name: str) -> _Behind | None:
+def _of_connection(kind: str, name: str) -> _Binding | None:
     """Relay's connections: https://relay.dev/graphql/connections.htm."""
     match name:
         case "edges":
-            return _Behind(Attribute("p.rows"), f": [{kind}Edge!]!")
+            return _Binding(Attribute("p.rows"), f": [{kind}Edge!]!")
         case "nodes":
-            return _Behind(Attribute("p.rows"), f": [{kind}!]!")
+            return _Binding(Attribute("p.rows"), f": [{kind}!]!")
         case "pageInfo":
-            return _Behind(Attribute("p"), ": PageInfo!")
+            return _Binding(Attribute("p"), ": PageInfo!")
         case "totalCount":
-            return _Behind(Resolver(total_count), ": Int!")
+            return _Binding(LevelResolver(total_count), ": Int!")
     return None
 
 
-def _of_edge(kind: str, name: str) -> _Behind | None:
+def _of_edge(kind: str, name: str) -> _Binding | None:
     match name:
         case "cursor":
-            return _Behind(Attribute("p[0]", sound=True), ": String!")
+            return _Binding(Attribute("p[0]", trusted=True), ": String!")
         case "node":
-            return _Behind(Attribute("p"), f": {kind}!")
+            return _Binding(Attribute("p"), f": {kind}!")
     return None
