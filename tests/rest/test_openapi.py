@@ -13,7 +13,7 @@ from tests.laws.test_new_resource import WITH_REVIEWS, migration
 from tests.rest.contract import Contract, Held
 from tests.rest.test_versions import SECOND
 from tests.service import Service
-from tradepost.webhooks.envelope import Event, render
+from tradepost.webhooks.envelope import EventRow, render
 from tradepost.webhooks.signature import signed
 
 Json = dict[str, Any]
@@ -499,7 +499,7 @@ def test_what_receivers_get_is_documented(both: Service, contract: Contract) -> 
         row = ("019aa0c1-8d2e-7000-8000-000000000000", "http://shop.example", name, "orders/1", _MOMENT)
         data = {"entityType": name.split(".")[-2], "entityId": row[0], "eventType": name}
         data |= {"timestamp": _MOMENT, "schemaVersion": "1"}
-        body = render(Event(*row, "http://shop.example/x", json.dumps(data), None), _MOMENT, 7)
+        body = render(EventRow(*row, "http://shop.example/x", json.dumps(data), None), _MOMENT, 7)
         operation = contract.document["webhooks"][name]["post"]
         media = operation["requestBody"]["content"]
         assert set(media) == {"application/cloudevents+json", "application/json"}

@@ -7,6 +7,9 @@ from msgspec import Meta
 
 from tradepost.domain.record import EVENT_TYPE, FILTERABLE, JSON, RANGED, READ_ONLY, SORTABLE, Record
 
+SLOTS = 4  # deliveries of an endpoint that are in flight at once, over all workers
+RETRY_SLOTS = 2  # of them for retries and redeliveries
+
 
 class Attempt(msgspec.Struct, rename="camel", frozen=True):
     """One request of a delivery: the first of an attempt, or its repetition under the retiring secret."""

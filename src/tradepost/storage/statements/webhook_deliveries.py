@@ -6,6 +6,7 @@ whatever waits for one endpoint costs nobody else anything, however much it is.
 
 from sqlalchemy import and_, bindparam, null, or_, text
 
+from tradepost.domain.webhook_delivery import RETRY_SLOTS, SLOTS
 from tradepost.storage.statement import Statement, spelled
 from tradepost.storage.tables import BIG, webhook_deliveries
 
@@ -55,9 +56,9 @@ _QUEUE = (
     " ORDER BY q.next_attempt_at LIMIT {limit}"
 )
 _QUEUES = (
-    f"SELECT first.id FROM ({_QUEUE.format(later=0, limit=4)}) first"  # noqa: S608 (made of constants)
-    f" UNION ALL SELECT retry.id FROM ({_QUEUE.format(later=1, limit=2)}) retry"
-    f" UNION ALL SELECT again.id FROM ({_QUEUE.format(later=2, limit=2)}) again"
+    f"SELECT first.id FROM ({_QUEUE.format(later=0, limit=SLOTS)}) first"  # noqa: S608 (made of constants)
+    f" UNION ALL SELECT retry.id FROM ({_QUEUE.format(later=1, limit=RETRY_SLOTS)}) retry"
+    f" UNION ALL SELECT again.id FROM ({_QUEUE.format(later=2, limit=RETRY_SLOTS)}) again"
 )
 
 # Neither engine may look further into a queue than its first few rows. That they are due is asked of those
