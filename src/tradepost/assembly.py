@@ -161,7 +161,7 @@ def assemble(
         rest=rest,
         graphql=Endpoint(graphql, door, found.base_url, page),
         pages={
-            **Documents(rest, store, metrics, found.event_prefix).pages(),
+            **Documents(rest, store, metrics, found).pages(),
             **_graphql_pages(found, graphql, door),
         },
         sockets=sockets,
