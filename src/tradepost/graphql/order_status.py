@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from tradepost.access.caller import Caller
 from tradepost.domain.ids import is_id
 from tradepost.domain.order import Order
-from tradepost.events.feed import Feed, Told
+from tradepost.events.feed import Feed, FeedEvent
 from tradepost.graphql.context import Context
 from tradepost.problems import NotFound
 from tradepost.resource import Resource
@@ -42,14 +42,14 @@ class OrderStatus:
         Raises `Forbidden`, and `NotFound` if there is no such order, or it is not the caller's.
         """
         Context(caller, self._database.reading()).admit(self._resource)
-        told: asyncio.Queue[Told] = asyncio.Queue()
+        told: asyncio.Queue[FeedEvent] = asyncio.Queue()
 
-        def tell(event: Told) -> None:
+        def notify(event: FeedEvent) -> None:
             if event.type in self._statuses:
                 told.put_nowait(event)
 
         subject = f"{Order.plural}/{order_id}"
-        await self._feed.follow(subject, tell)
+        await self._feed.follow(subject, notify)
         try:
             row = await self.row(caller, self._database.reading(), order_id)
             if row is None:
@@ -61,7 +61,7 @@ class OrderStatus:
                     seen = status
                     yield event.id
         finally:
-            self._feed.leave(subject, tell)
+            self._feed.leave(subject, notify)
 
     async def row(self, caller: Caller, reading: Reading, order_id: str) -> Row | None:
         """The order as it is now; None if there is none, or it is not the caller's."""
