@@ -6,7 +6,7 @@ attempt. Endpoints are locked while their deliveries are picked, so all workers 
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ from tradepost.webhooks.envelope import EventRow
 from tradepost.webhooks.fairness import Candidate, Pick
 
 _log = logging.getLogger("tradepost.webhooks")
+
+Picker = Callable[[Iterable[Candidate]], Pick]
 
 _SECRETS_CACHED = 10_000
 
@@ -45,17 +47,10 @@ class Claims:
         self._opened = lru_cache(_SECRETS_CACHED)(sealer.open)
         self._unreadable: set[str] = set()  # secrets that were sealed with a key we do not have
 
-    async def claim(
-        self,
-        tx: Writing,
-        endpoint_ids: Sequence[str],
-        pick: Callable[[Iterable[Candidate]], Pick],
-        now_ms: int,
-        lease: str,
-    ) -> Claim:
-        """Claims what `pick` chooses of the waiting deliveries of these endpoints."""
-        locked = await tx.rows(webhook_endpoints.HOLD, ids=list(endpoint_ids))
-        contended = len({row[0] for row in locked}) < len(endpoint_ids)
+    async def claim(self, tx: Writing, ids: list[str], pick: Picker, now_ms: int, lease: str) -> Claim:
+        """Claims what `pick` says of the waiting deliveries of these endpoints."""
+        locked = await tx.rows(webhook_endpoints.HOLD, ids=ids)
+        contended = len({row[0] for row in locked}) < len(ids)
         receivers = self._receivers(locked)
         if not receivers:
             return NOTHING._replace(contended=contended)

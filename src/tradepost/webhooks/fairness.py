@@ -83,7 +83,8 @@ class FairScheduler:
         is_first = not self.resume_after
         self.resume_after = "" if len(page) < self._page_size else page[-1].endpoint_id
         now_at = instant(now_ms)
-        free = [each for each in page if _has_free_slot(each, freed.get(each.endpoint_id, 0))]
+        enabled = [each for each in page if each.failing_since is not None]
+        free = [each for each in enabled if each.in_flight - freed.get(each.endpoint_id, 0) < SLOTS]
         due = [each for each in free if any(at <= now_at for at in each.heads)]
         failing = [each.endpoint_id for each in due if is_failing(each.failing_since, now_ms)]
         turns = self._throttle.turns(failing, now_ms, is_first=is_first)
@@ -131,10 +132,6 @@ class FairScheduler:
         self._free += 1
         if failing:
             self._throttle.ended(endpoint_id, delivered=delivered)
-
-
-def _has_free_slot(queues: EndpointQueues, freed: int) -> bool:
-    return queues.failing_since is not None and queues.in_flight - freed < SLOTS
 
 
 def _fitting(

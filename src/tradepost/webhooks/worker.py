@@ -15,7 +15,7 @@ from tradepost.clock import Clock, parse_instant
 from tradepost.metrics import DeliveryFigures
 from tradepost.storage.database import Database, Writing
 from tradepost.storage.statements import webhook_deliveries
-from tradepost.webhooks.attempt import AttemptOutcome, Claimed, Poster, attempt
+from tradepost.webhooks.attempt import Claimed, Poster, attempt
 from tradepost.webhooks.claims import NOTHING, Claim, Claims
 from tradepost.webhooks.fairness import EndpointQueues, FairScheduler
 from tradepost.webhooks.health import Noted
@@ -148,7 +148,8 @@ class Worker:
         delivered = False
         try:
             outcome = await attempt(self._poster, self._clock.now, claimed)
-            self._count(outcome)
+            for each in outcome.requests:
+                self._figures.attempted(each.response_status, each.duration_ms)
             delivered = outcome.delivered
             self._ended.append(self._results.judge(outcome))
         except Exception:  # noqa: BLE001 (whatever it is, it is tried again)
@@ -156,10 +157,6 @@ class Worker:
         finally:
             self._scheduler.ended(claimed.receiver.id, failing=failing, delivered=delivered)
             self._wake_up.set()
-
-    def _count(self, outcome: AttemptOutcome) -> None:
-        for each in outcome.requests:
-            self._figures.attempted(each.response_status, each.duration_ms)
 
     async def _wait(self, seconds: float) -> None:
         """Waits for a wake-up, but no longer than this."""
