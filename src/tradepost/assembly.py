@@ -183,8 +183,7 @@ class Deliveries:
         health = Health(round(found.webhook_disable_days * _DAY_MS), 1000 * max(found.webhook_schedule))
         self.client = Client(means.targets, seconds=found.webhook_timeout)
         self.worker = Worker(
-            perform.database,
-            perform.clock,
+            perform,
             self.client,
             Claims(means.emitter, means.sealer, lease_ms),
             Results(schedule, health, figures),

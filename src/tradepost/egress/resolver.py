@@ -89,9 +89,9 @@ class NameResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """What aiohttp asks once for each connection it makes to a name; raises as `addresses` does."""
         return [
-            _result(host, address, port)
-            for address in await self.addresses(host)
-            if family in (socket.AF_UNSPEC, _family(address))
+            _result(host, ip, port)
+            for ip in await self.addresses(host)
+            if family in (socket.AF_UNSPEC, _family(ip))
         ]
 
     async def close(self) -> None:
@@ -144,11 +144,9 @@ class NameResolver(AbstractResolver):
             self._cache.pop(host, None)
 
 
-def _family(address: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in address else socket.AF_INET
+def _family(ip: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in ip else socket.AF_INET
 
 
-def _result(host: str, address: str, port: int) -> ResolveResult:
-    return ResolveResult(
-        hostname=host, host=address, port=port, family=_family(address), proto=0, flags=_NUMERIC
-    )
+def _result(host: str, ip: str, port: int) -> ResolveResult:
+    return ResolveResult(hostname=host, host=ip, port=port, family=_family(ip), proto=0, flags=_NUMERIC)

@@ -41,9 +41,8 @@ async def snapshot(reading: Reading) -> LogSnapshot:
     row = await reading.row(events.MOMENT)
     assert row is not None
     first, end, running = row[0].split(":")
-    return LogSnapshot(
-        Position(int(first), row[1]), int(end), frozenset(int(each) for each in running.split(",") if each)
-    )
+    running_xids = frozenset(int(each) for each in running.split(",") if each)
+    return LogSnapshot(Position(int(first), row[1]), int(end), running_xids)
 
 
 async def after(reading: Reading, position: Position, limit: int) -> NewEvents:

@@ -71,19 +71,16 @@ class Claims:
         rows: dict[str, list[Row]] = defaultdict(list)
         for row in locked:
             rows[row[0]].append(row)
-        receivers = {endpoint_id: self._receiver(its_rows) for endpoint_id, its_rows in rows.items()}
-        return {endpoint_id: receiver for endpoint_id, receiver in receivers.items() if receiver is not None}
+        receivers = [self._receiver(each) for each in rows.values()]
+        return {each.id: each for each in receivers if each is not None}
 
     def _receiver(self, rows: list[Row]) -> Receiver | None:
         """An endpoint with its secrets; None if its current one cannot be opened, which delays no other."""
-        endpoint_id, url, content_type, failing_since, failed_at, *_ = rows[0]
         secrets = {status: self._secret(secret_id, sealed) for *_, secret_id, status, sealed in rows}
         current = secrets.get("CURRENT")
         if current is None:
             return None
-        return Receiver(
-            endpoint_id, url, content_type, failing_since, failed_at, current, secrets.get("RETIRING")
-        )
+        return Receiver._make((*rows[0][:5], current, secrets.get("RETIRING")))
 
     def _secret(self, secret_id: str, sealed: str) -> Secret | None:
         """A secret in the clear; None, with one line in the log, if our key does not open it."""

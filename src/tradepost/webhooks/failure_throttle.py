@@ -24,21 +24,21 @@ class FailureThrottle:
         self._free = capacity
         self._tried_ms: dict[str, int] = {}  # when, of the endpoints that had a turn in the last 50 ms
         self._served: set[str] = set()  # endpoints that have to let others go first
-        self._left_out = False  # whether there are such others
+        self._has_left_out = False  # whether there are such others
 
-    def turns(self, due: list[str], now_ms: int, *, is_first: bool) -> list[str]:
-        """Which endpoints of a page have a turn; none has a second one before each has had one.
+    def left_out(self, due: list[str], now_ms: int, *, is_first: bool) -> set[str]:
+        """The endpoints of a page that have no turn; none has a second one before each has had one.
 
         `is_first` says that this is the first page.
         """
         if is_first:
-            self._served = self._served if self._left_out else set()
-            self._left_out = False
+            self._served = self._served if self._has_left_out else set()
+            self._has_left_out = False
         self._tried_ms = {each: at for each, at in self._tried_ms.items() if 0 <= now_ms - at < STEP_MS}
         waiting = [each for each in due if each not in self._served and each not in self._tried_ms]
         turns = waiting[: max(0, self._free) // SLOTS]
-        self._left_out |= len(turns) < len(waiting)
-        return turns
+        self._has_left_out |= len(turns) < len(waiting)
+        return set(due).difference(turns)
 
     def started(self, endpoint_id: str, now_ms: int) -> None:
         """Takes note that a delivery started."""

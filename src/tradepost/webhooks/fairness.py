@@ -50,6 +50,9 @@ class Candidate(NamedTuple):
     details: tuple[Any, ...] = ()
 
 
+Queue = list[Candidate]
+
+
 class Pick(NamedTuple):
     """The deliveries to claim; and the endpoint of the last one, if they use the capacity up."""
 
@@ -87,8 +90,7 @@ class FairScheduler:
         free = [each for each in enabled if each.in_flight - freed.get(each.endpoint_id, 0) < SLOTS]
         due = [each for each in free if any(at <= now_at for at in each.heads)]
         failing = [each.endpoint_id for each in due if is_failing(each.failing_since, now_ms)]
-        turns = self._throttle.turns(failing, now_ms, is_first=is_first)
-        left_out = set(failing).difference(turns)
+        left_out = self._throttle.left_out(failing, now_ms, is_first=is_first)
         next_at = min((at for each in free for at in each.heads if at > now_at), default=None)
         self._next_due_ms = min(
             math.inf if is_first else self._next_due_ms,
@@ -106,13 +108,12 @@ class FairScheduler:
 
         This changes nothing, so that a transaction may be run again.
         """
-        endpoints: dict[str, list[list[Candidate]]] = defaultdict(lambda: [[], [], []])
+        endpoints: dict[str, list[Queue]] = defaultdict(lambda: [[], [], []])
         for each in candidates:
             endpoints[each.endpoint_id][each.queue].append(each)
         fitting = [each for _, queues in sorted(endpoints.items()) for each in _fitting(*queues)]
         picked = fitting[: self._free]
-        used_up = len(fitting) >= self._free
-        return Pick(picked, picked[-1].endpoint_id if used_up else None)
+        return Pick(picked, picked[-1].endpoint_id if picked and len(picked) == self._free else None)
 
     def claimed(self, pick: Pick) -> None:
         """Takes note that a pick was claimed: if it used up the capacity, the next look resumes behind it."""
@@ -134,9 +135,7 @@ class FairScheduler:
             self._throttle.ended(endpoint_id, delivered=delivered)
 
 
-def _fitting(
-    first_attempts: list[Candidate], retries: list[Candidate], redeliveries: list[Candidate]
-) -> list[Candidate]:
+def _fitting(first_attempts: Queue, retries: Queue, redeliveries: Queue) -> list[Candidate]:
     """The deliveries of one endpoint that fit into its free slots."""
     later = retries + redeliveries
     any_of_them = (first_attempts or later)[0]

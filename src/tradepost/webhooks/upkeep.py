@@ -17,8 +17,7 @@ from tradepost.domain.webhook_redelivery import WebhookRedelivery
 from tradepost.metrics import DeliveryFigures
 from tradepost.perform import Performer
 from tradepost.problems import Problem
-from tradepost.storage.database import Row, Writing
-from tradepost.storage.statement import Statement
+from tradepost.storage.database import Row
 from tradepost.storage.statements import webhook_deliveries
 from tradepost.webhooks.leases import Leases
 
@@ -97,7 +96,10 @@ class Upkeep:
         to_release = ended.union(self._leases.of_dead_processes(running))
         if to_release:
             ids = [delivery_id for _, delivery_id, lease, _ in leased if lease in to_release]
-            released = await self._run(webhook_deliveries.RELEASE, ids=ids, leases=sorted(to_release))
+            leases = sorted(to_release)
+            released = await self._database.write(
+                lambda tx: tx.run(webhook_deliveries.RELEASE, ids=ids, leases=leases)
+            )
             self._figures.expired += released
             self._database.wake()
 
@@ -113,9 +115,3 @@ class Upkeep:
 
         await self._performer.perform(_SERVICE, action, record=WebhookRedelivery, source="")
         return made
-
-    async def _run(self, statement: Statement, **given: object) -> int:
-        async def work(tx: Writing) -> int:
-            return await tx.run(statement, **given)
-
-        return await self._database.write(work)

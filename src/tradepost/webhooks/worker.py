@@ -11,9 +11,10 @@ import logging
 from collections import Counter
 from contextlib import suppress
 
-from tradepost.clock import Clock, parse_instant
+from tradepost.clock import parse_instant
 from tradepost.metrics import DeliveryFigures
-from tradepost.storage.database import Database, Writing
+from tradepost.perform import Performer
+from tradepost.storage.database import Writing
 from tradepost.storage.statements import webhook_deliveries
 from tradepost.webhooks.attempt import Claimed, Poster, attempt
 from tradepost.webhooks.claims import NOTHING, Claim, Claims
@@ -36,16 +37,10 @@ class Worker:
     """Delivers what is due."""
 
     def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        poster: Poster,
-        claims: Claims,
-        results: Results,
-        figures: DeliveryFigures,
+        self, performer: Performer, poster: Poster, claims: Claims, results: Results, figures: DeliveryFigures
     ) -> None:
-        self._database = database
-        self._clock = clock
+        self._database = performer.database
+        self._clock = performer.clock
         self._poster = poster
         self._claims = claims
         self._results = results
