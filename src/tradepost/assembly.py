@@ -43,9 +43,9 @@ from tradepost.storage.statements import webhook_secrets
 from tradepost.versions.changes import VERSIONS, Version
 from tradepost.versions.lifecycle import Dates, Lifecycle
 from tradepost.webhooks.claims import Claims
-from tradepost.webhooks.conclusions import Conclusions
 from tradepost.webhooks.health import Health
-from tradepost.webhooks.schedule import Schedule
+from tradepost.webhooks.results import Results
+from tradepost.webhooks.retry_schedule import RetrySchedule
 from tradepost.webhooks.upkeep import Upkeep
 from tradepost.webhooks.worker import Worker
 
@@ -158,7 +158,7 @@ def assemble(
         rest=rest,
         graphql=Endpoint(graphql, door, found.base_url, page),
         pages={
-            **DocumentRoutes(rest, store, metrics, found.event_prefix).pages(),
+            **DocumentRoutes(rest, store, metrics, found).pages(),
             **_graphql_pages(found, graphql, door),
         },
         sockets=sockets,
@@ -176,15 +176,14 @@ class Deliveries:
     def __init__(self, found: Settings, perform: Performer, metrics: Metrics) -> None:
         means, figures = perform.means, metrics.deliveries
         lease_ms = max(_LEASE_MS, round(1000 * (2 * found.webhook_timeout + _LEASE_MARGIN_SECONDS)))
-        schedule = Schedule(found.webhook_schedule)
+        schedule = RetrySchedule(found.webhook_schedule)
         health = Health(round(found.webhook_disable_days * _DAY_MS), 1000 * max(found.webhook_schedule))
         self.client = Client(means.targets, seconds=found.webhook_timeout)
         self.worker = Worker(
-            perform.database,
-            perform.clock,
+            perform,
             self.client,
             Claims(means.emitter, means.sealer, lease_ms),
-            Conclusions(schedule, health, figures),
+            Results(schedule, health, figures),
             figures,
         )
         self.upkeep = Upkeep(perform, figures)

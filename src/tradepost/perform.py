@@ -67,7 +67,7 @@ class Performer:
             change = Change(tx, caller, self.clock.now(), self.ids, self.means, source)
             answer = await action(change)
             if change.happened:
-                log = outbox.Log(self.emitter, source, change.now, traceparent, change.new_id)
+                log = outbox.Outbox(self.emitter, source, change.now, traceparent, change.new_id)
                 await log.append(tx, change.happened)
             announced = bool(change.happened) or change.queued
             if once:

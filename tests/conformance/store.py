@@ -13,7 +13,7 @@ from tradepost.clock import Clock
 from tradepost.domain.ids import Ids
 from tradepost.domain.product import Product
 from tradepost.domain.user import User
-from tradepost.events.outbox import Emitter, Happened, Log
+from tradepost.events.outbox import Emitter, Happened, Outbox
 from tradepost.storage.database import Database, Reading, Row, Writing
 from tradepost.storage.plain import plain
 from tradepost.storage.statement import Statement
@@ -58,7 +58,7 @@ async def add_event(tx: Writing, subject: str) -> str:
     """Appends an event about a user called `subject`; its id."""
     event_id = IDS.new(Clock().now())  # as old as 1970 it would be forgotten at once
     happened = [Happened(event_id, "user.updated", "users", subject)]
-    await Log(EMITTER, "http://shop.example", AT, None, lambda: IDS.new(1)).append(tx, happened)
+    await Outbox(EMITTER, "http://shop.example", AT, None, lambda: IDS.new(1)).append(tx, happened)
     return event_id
 
 

@@ -16,7 +16,7 @@ from tests.service import Service
 from tradepost.assembly import database
 from tradepost.domain.user import User
 from tradepost.events import feed as feed_module
-from tradepost.events.feed import Feed, Told
+from tradepost.events.feed import Feed, FeedEvent
 from tradepost.problems import Unavailable
 from tradepost.settings import load
 from tradepost.storage.database import Database, Noticed, Reading, Writing
@@ -44,10 +44,10 @@ class Listener:
     """What one listener was told."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.told: list[FeedEvent] = []
         self._more = asyncio.Event()
 
-    def __call__(self, told: Told) -> None:
+    def __call__(self, told: FeedEvent) -> None:
         self.told.append(told)
         self._more.set()
 
@@ -293,7 +293,7 @@ def test_what_waits_for_another_transaction_is_told_when_that_ends(
             await feed.follow(f"users/{subject}", listener)
             held = await Held(racing.database, nothing).begin()
             ids = await committed(racing.database, subject)
-            feed._wanted.set()
+            feed._wake_up.set()
             await seen.looks()
             assert listener.told == []
             await held.end()
@@ -339,9 +339,9 @@ def test_a_listener_that_raises_harms_nobody(
     store: Store, subject: str, failure: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Others are told all the same, and it is itself told the next event; the log says that it failed."""
-    calls: list[Told] = []
+    calls: list[FeedEvent] = []
 
-    def raises(told: Told) -> None:
+    def raises(told: FeedEvent) -> None:
         calls.append(told)
         raise failure
 
@@ -367,7 +367,7 @@ def test_who_left_is_told_nothing(store: Store, subject: str) -> None:
         async with following(store.database) as feed:
             listener, other = Listener(), Listener()
 
-            def leaves(told: Told) -> None:
+            def leaves(told: FeedEvent) -> None:
                 listener(told)
                 feed.leave(f"users/{subject}", leaves)
                 feed.leave(f"users/{subject}", other)

@@ -26,4 +26,4 @@ def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A look-up is silent after a twentieth of a second, and one of which an old answer is kept, too."""
     monkeypatch.setattr("tradepost.egress.threads._QUICK_SECONDS", 0.05)
-    monkeypatch.setattr("tradepost.egress.names._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("tradepost.egress.resolver._REFRESH_SECONDS", 0.05)

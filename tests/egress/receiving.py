@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from tradepost.egress.client import Client, Reply
-from tradepost.egress.names import Find, Names
+from tradepost.egress.resolver import Lookup, NameResolver
 from tradepost.egress.targets import Targets
 
 WAIT = 10.0
@@ -115,11 +115,15 @@ def answering(*answers: bytes) -> Behaviour:
 
 @asynccontextmanager
 async def posting(
-    *, seconds: float = WAIT, find: Find | None = None, tls: ssl.SSLContext | None = None, idle: int = 1000
+    *,
+    seconds: float = WAIT,
+    lookup: Lookup | None = None,
+    tls: ssl.SSLContext | None = None,
+    idle: int = 1000,
 ) -> AsyncIterator[Client]:
     """A client as development has it, which may post to loopback."""
-    names = Names(allow_private=True, find=find) if find else None
-    targets = Targets(allow_private=True, names=names)
+    names = NameResolver(allow_private=True, lookup=lookup) if lookup else None
+    targets = Targets(allow_private=True, resolver=names)
     client = Client(targets, seconds=seconds, tls=tls, idle=idle)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(targets.close)

@@ -101,7 +101,7 @@ def test_the_seconds_bound_the_look_up(run: Run) -> None:
         return ["127.0.0.1"]
 
     async def scene() -> None:
-        async with receiving(never) as receiver, posting(seconds=SECONDS, find=find) as client:
+        async with receiving(never) as receiver, posting(seconds=SECONDS, lookup=find) as client:
             reply = await post(client, f"http://shop.example.com:{receiver.port}/")
             assert reply.error == "timed out after 0.25 s"
             assert AT_LEAST < reply.seconds < AT_MOST

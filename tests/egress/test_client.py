@@ -117,7 +117,7 @@ def test_cookies_are_not_kept(run: Run) -> None:
 
     async def scene() -> None:
         zone = Zone(**{"shop.example.com": [["127.0.0.1"]]})
-        async with receiving(answering(answer)) as receiver, posting(find=zone) as client:
+        async with receiving(answering(answer)) as receiver, posting(lookup=zone) as client:
             for _ in range(2):
                 await post(client, f"http://shop.example.com:{receiver.port}/")
             assert [fields.get("Cookie") for _, fields, _ in receiver.requests] == [None, None]
@@ -283,7 +283,7 @@ def test_few_connections_are_kept_for_the_next_post(run: Run) -> None:
 
     async def scene() -> None:
         zone = Zone(**{f"host{number}.example.com": [["127.0.0.1"]] for number in range(6)})
-        async with receiving(answering(NO_CONTENT)) as receiver, posting(find=zone, idle=2) as client:
+        async with receiving(answering(NO_CONTENT)) as receiver, posting(lookup=zone, idle=2) as client:
             urls = [f"http://host{number}.example.com:{receiver.port}/" for number in range(6)]
             for _ in range(2):
                 for url in urls:

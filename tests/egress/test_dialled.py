@@ -11,7 +11,7 @@ from yarl import URL
 from tests.egress.receiving import NO_CONTENT, WAIT, Receiver, answering, post, posting, receiving
 from tests.egress.zone import PUBLIC, Seconds, Zone
 from tradepost.egress.client import Client
-from tradepost.egress.names import Names
+from tradepost.egress.resolver import NameResolver
 from tradepost.egress.targets import Target, Targets
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -32,8 +32,8 @@ async def in_production(
 ) -> AsyncIterator[tuple[Client, Targets, Receiver, str]]:
     """A client that may post to public addresses alone, and a receiver on loopback whose name finds these."""
     now = now or Seconds()
-    names = Names(allow_private=False, find=Zone(**{NAME: answers}), now=now)
-    targets = kind(allow_private=False, names=names, now=now)
+    names = NameResolver(allow_private=False, lookup=Zone(**{NAME: answers}), monotonic=now)
+    targets = kind(allow_private=False, resolver=names)
     client = Client(targets, seconds=WAIT)
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(receiving(answering(NO_CONTENT)))
@@ -78,7 +78,7 @@ def test_a_name_of_metadata_is_refused_in_development_as_well(run: Run) -> None:
 
     async def scene() -> None:
         name = "metadata.google.internal"
-        async with posting(find=Zone(**{name: [["169.254.169.254"]]})) as client:
+        async with posting(lookup=Zone(**{name: [["169.254.169.254"]]})) as client:
             url = f"http://{name}/"
             assert client._targets.refusal(url) is None
             assert (await post(client, url)).error == "the address is not allowed: a cloud's metadata address"
@@ -118,7 +118,7 @@ def test_the_address_that_was_found_is_the_one_dialled(run: Run) -> None:
 
     async def scene() -> None:
         zone = Zone(**{NAME: [["127.0.0.1"], ["127.0.0.2"]]})
-        async with receiving(answering(NO_CONTENT)) as receiver, posting(find=zone) as client:
+        async with receiving(answering(NO_CONTENT)) as receiver, posting(lookup=zone) as client:
             url = f"http://{NAME}:{receiver.port}/hook"
             await client._targets.look_up(url)
             assert [(await post(client, url)).status for _ in range(2)] == [204, 204]
@@ -133,7 +133,7 @@ def test_an_address_that_does_not_answer_gives_way_to_the_next(run: Run) -> None
 
     async def scene() -> None:
         zone = Zone(**{NAME: [["127.0.0.2", "::1", "127.0.0.1"]]})
-        async with receiving(answering(NO_CONTENT)) as receiver, posting(find=zone) as client:
+        async with receiving(answering(NO_CONTENT)) as receiver, posting(lookup=zone) as client:
             assert (await post(client, f"http://{NAME}:{receiver.port}/hook")).status == 204
 
     run(scene())
@@ -157,7 +157,7 @@ def test_names_that_hang_hold_up_no_other_post(run: Run) -> None:
     async def scene() -> None:
         silent = [f"silent{number}.example.com" for number in range(20)]
         zone = Zone(*silent, **{NAME: [["127.0.0.1"]]})
-        async with receiving(answering(NO_CONTENT)) as receiver, posting(find=zone, seconds=1) as client:
+        async with receiving(answering(NO_CONTENT)) as receiver, posting(lookup=zone, seconds=1) as client:
             waiting = [asyncio.create_task(post(client, f"http://{host}/")) for host in silent]
             await asyncio.sleep(0)
             reply = await post(client, f"http://{NAME}:{receiver.port}/")

@@ -16,7 +16,7 @@ from hypothesis.strategies import DrawFn, composite, from_regex, integers, sampl
 from tests.egress.receiving import WAIT
 from tests.egress.zone import PUBLIC, Seconds, Zone
 from tradepost.egress.addresses import refusal
-from tradepost.egress.names import Find, Names
+from tradepost.egress.resolver import Lookup, NameResolver
 from tradepost.egress.targets import Targets
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
@@ -226,9 +226,9 @@ def test_no_text_raises(url: str) -> None:
 
 
 @asynccontextmanager
-async def targets_in(find: Find, **options: Any) -> AsyncIterator[Targets]:
-    names = Names(allow_private=False, find=find, **options)
-    targets = Targets(allow_private=False, names=names, **options)
+async def targets_in(lookup: Lookup, **options: Any) -> AsyncIterator[Targets]:
+    names = NameResolver(allow_private=False, lookup=lookup, **options)
+    targets = Targets(allow_private=False, resolver=names)
     try:
         async with asyncio.timeout(WAIT):
             yield targets
@@ -241,7 +241,7 @@ def test_a_name_that_points_at_a_refused_address_is_refused_for_a_minute(run: Ru
 
     async def scene() -> None:
         now = Seconds()
-        async with targets_in(Zone(**{"shop.example.com": [["10.0.0.1"]]}), now=now) as targets:
+        async with targets_in(Zone(**{"shop.example.com": [["10.0.0.1"]]}), monotonic=now) as targets:
             assert targets.refusal("https://shop.example.com/") is None
             await targets.look_up("https://shop.example.com/")
             for now.passed in (0.0, 59.9):
@@ -305,7 +305,7 @@ def test_only_names_of_sound_urls_are_looked_up(run: Run) -> None:
 
 def test_a_look_up_that_hangs_is_given_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """`look_up` waits its two seconds (here less) for a silent name, and no longer."""
-    monkeypatch.setattr("tradepost.egress.targets._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("tradepost.egress.targets._LOOK_UP_SECONDS", 0.05)
     speak = threading.Event()
 
     def find(host: str) -> Sequence[str]:

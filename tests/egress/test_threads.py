@@ -123,7 +123,7 @@ def test_calls_that_hang_are_bounded(run: Run) -> None:
 
 def test_a_long_line_refuses_silent_hosts_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """When many (here two) wait, one that was silent is told so at once; a host that was not has its turn."""
-    monkeypatch.setattr("tradepost.egress.threads._LINE_APART", 2)
+    monkeypatch.setattr("tradepost.egress.threads._SILENT_LINE", 2)
 
     async def scene() -> None:
         calls = Calls()

@@ -92,7 +92,7 @@ async def secured(
     zone = Zone(**{NAME: [["127.0.0.1"]], "other.example.com": [["127.0.0.1"]]})
     async with (
         receiving(behave or answering(NO_CONTENT), tls=serving) as receiver,
-        posting(find=zone, tls=trusting, seconds=seconds) as client,
+        posting(lookup=zone, tls=trusting, seconds=seconds) as client,
     ):
         yield client, receiver, asked
 

@@ -252,7 +252,7 @@ def test_a_change_without_its_event_does_not_happen(
         raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
-        patched.setattr(outbox.Log, "append", broken)
+        patched.setattr(outbox.Outbox, "append", broken)
         assert service.call("PATCH", things.orders, {"status": "CANCELLED"}).status == 500
         assert service.call("DELETE", things.orders).status == 500
         assert service.call("DELETE", things.lines).status == 500

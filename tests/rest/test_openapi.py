@@ -13,7 +13,7 @@ from tests.laws.test_new_resource import WITH_REVIEWS, migration
 from tests.rest.contract import Contract, Held
 from tests.rest.test_versions import SECOND
 from tests.service import Service
-from tradepost.webhooks.envelope import Event, render
+from tradepost.webhooks.envelope import EventRow, render
 from tradepost.webhooks.signature import signed
 
 Json = dict[str, Any]
@@ -41,6 +41,34 @@ def test_the_document_is_openapi(contract: Contract) -> None:
     """It is what OpenAPI 3.1 says a document is."""
     validate(contract.document)
     assert contract.document["openapi"].startswith("3.1.")
+
+
+def test_the_document_states_the_retries_that_are_set(new_service: Callable[..., Service]) -> None:
+    """Another schedule and another time to answer are what receivers read, wherever the document speaks of them."""
+    service = new_service("sqlite", webhook_schedule="2.5,90,7200,120", webhook_timeout="1")
+    document = shop.get(service, "/v1/openapi.json", key=None)
+    introduction = " ".join(document["info"]["description"].split())
+    assert (
+        "within one second acknowledges; all else is tried again, up to four times in two hours."
+        in introduction
+    )
+    received = document["webhooks"]["dev.tradepost.order.placed"]["post"]["responses"]
+    assert received["2XX"]["description"].endswith("if it comes within 1 second.")
+    assert "sent again 2.5 s, 90 s, 2 h and 2 min after the failure" in received["default"]["description"]
+    schemas = document["components"]["schemas"]
+    for schema, number in (("EventDelivered", "attempt"), ("WebhookDeliveryAttempt", "number")):
+        stated = schemas[schema]["properties"][number]
+        assert (stated["minimum"], stated["maximum"]) == (0, 4)
+        assert stated["description"] == "0 is the first attempt; 1 to 4 are retries."
+
+
+def test_the_document_states_that_there_is_one_retry(new_service: Callable[..., Service]) -> None:
+    """A schedule of one delay is one retry."""
+    document = shop.get(new_service("sqlite", webhook_schedule="5"), "/v1/openapi.json", key=None)
+    received = document["webhooks"]["dev.tradepost.order.placed"]["post"]["responses"]
+    assert "sent again 5 s after the failure" in received["default"]["description"]
+    attempt = document["components"]["schemas"]["EventDelivered"]["properties"]["attempt"]
+    assert (attempt["maximum"], attempt["description"]) == (1, "0 is the first attempt; 1 is the retry.")
 
 
 def test_operations_have_names_of_their_own(contract: Contract) -> None:
@@ -499,7 +527,7 @@ def test_what_receivers_get_is_documented(both: Service, contract: Contract) -> 
         row = ("019aa0c1-8d2e-7000-8000-000000000000", "http://shop.example", name, "orders/1", _MOMENT)
         data = {"entityType": name.split(".")[-2], "entityId": row[0], "eventType": name}
         data |= {"timestamp": _MOMENT, "schemaVersion": "1"}
-        body = render(Event(*row, "http://shop.example/x", json.dumps(data), None), _MOMENT, 7)
+        body = render(EventRow(*row, "http://shop.example/x", json.dumps(data), None), _MOMENT, 7)
         operation = contract.document["webhooks"][name]["post"]
         media = operation["requestBody"]["content"]
         assert set(media) == {"application/cloudevents+json", "application/json"}

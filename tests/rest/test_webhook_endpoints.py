@@ -13,7 +13,7 @@ from tests import shop
 from tests.rest.hooks import DELIVERIES, ENDPOINTS, URL, an_endpoint, at, body, heard, queued, secrets_of
 from tests.service import Service
 from tradepost.access.sealing import Sealer
-from tradepost.egress.names import Names
+from tradepost.egress.resolver import NameResolver
 from tradepost.egress.targets import Targets
 from tradepost.events import outbox
 from tradepost.events.event_type import EventType
@@ -93,8 +93,8 @@ def test_a_url_that_nothing_may_be_sent_to_is_422(service: Service, url: str) ->
 def with_names(service: Service, find: Callable[[str], Sequence[str]]) -> Service:
     """The service, for which names are found so."""
     performer = service.app.rest.performer
-    names = Names(allow_private=False, find=find)
-    performer.means = replace(performer.means, targets=Targets(allow_private=False, names=names))
+    names = NameResolver(allow_private=False, lookup=find)
+    performer.means = replace(performer.means, targets=Targets(allow_private=False, resolver=names))
     return service
 
 

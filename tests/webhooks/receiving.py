@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from tradepost.clock import instant
-from tradepost.webhooks.envelope import Event, render
+from tradepost.webhooks.envelope import EventRow, render
 from tradepost.webhooks.signature import signed
 
 SECRET = "whsec_dGhlIHNlY3JldCBvZiBhbiBlbmRwb2ludCwgMzIgQi4="
@@ -23,10 +23,10 @@ class Delivery(NamedTuple):
     headers: dict[str, str]
 
 
-def an_event(**members: Any) -> Event:
+def an_event(**members: Any) -> EventRow:
     """An event that nobody has seen before."""
     order = uuid4()
-    event = Event(
+    event = EventRow(
         id=str(uuid4()),
         source="https://shop.example",
         type="dev.tradepost.order.placed",
@@ -39,7 +39,7 @@ def an_event(**members: Any) -> Event:
     return event._replace(**members)
 
 
-def delivery(event: Event, *, secret: str = SECRET, attempt: int = 0, age: int = 0) -> Delivery:
+def delivery(event: EventRow, *, secret: str = SECRET, attempt: int = 0, age: int = 0) -> Delivery:
     """An attempt that was signed `age` seconds ago."""
     at = int(time.time()) - age
     body = render(event, instant(at * 1000), attempt)

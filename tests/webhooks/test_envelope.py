@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests import shop
 from tests.service import Service
 from tests.webhooks.receiving import an_event
-from tradepost.webhooks.envelope import Event, render
+from tradepost.webhooks.envelope import EventRow, render
 
 AT = "2026-11-20T08:15:31.000Z"
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -25,8 +25,8 @@ def test_it_is_the_event_of_the_log_and_two_attributes(service: Service, sent: d
     """A body has the bytes of GET /v1/events/{id}, members in the same order, then `signedat` and `attempt`."""
     user = service.made("/v1/users", shop.user_body(), **sent)
     (event,) = shop.events_of(service, f"users/{user['id']}")
-    row = service.rows(f"SELECT {', '.join(Event._fields)} FROM events WHERE id = '{event['id']}'")[0]
-    body = render(Event(*row), AT, 3)
+    row = service.rows(f"SELECT {', '.join(EventRow._fields)} FROM events WHERE id = '{event['id']}'")[0]
+    body = render(EventRow(*row), AT, 3)
     shown = service.get(f"/v1/events/{event['id']}").body
     assert body == shown[:-1] + f',"signedat":"{AT}","attempt":3}}'.encode()
     assert json.loads(body) == {**event, "signedat": AT, "attempt": 3}

@@ -8,8 +8,6 @@ from functools import partial
 from itertools import cycle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests import shop
 from tests.conformance.store import sql
@@ -17,48 +15,15 @@ from tests.given_clock import SECOND, GivenClock
 from tests.service import Service
 from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events, until
 from tradepost.clock import instant
+from tradepost.domain.webhook_delivery import RETRY_SLOTS, SLOTS
 from tradepost.events.outbox import delivery
-from tradepost.storage.database import Writing
-from tradepost.storage.statements.webhook_deliveries import LANES_AT_ONCE, QUEUE
+from tradepost.storage.database import Row, Writing
+from tradepost.storage.statements.webhook_deliveries import CANDIDATES, LANES_AT_ONCE, QUEUE
 from tradepost.webhooks import worker
-from tradepost.webhooks.patience import STEP_MS, Patience
-from tradepost.webhooks.slots import FOR_LATER, SLOTS, chosen
+from tradepost.webhooks.failure_throttle import STEP_MS
+from tradepost.webhooks.fairness import Candidate
 
 NewReceiver = Callable[..., Receiver]
-
-# --- the rule ---
-
-OUT = st.tuples(st.integers(0, SLOTS), st.integers(0, FOR_LATER)).filter(lambda out: sum(out) <= SLOTS)
-QUEUE_LENGTHS = st.integers(0, 8)
-
-
-@given(QUEUE_LENGTHS, QUEUE_LENGTHS, OUT)
-def test_slots_are_kept_to_and_none_is_wasted(first: int, later: int, out: tuple[int, int]) -> None:
-    """Never are more than 4 out, nor more later ones than 2; each queue goes in order; what may go is not held back."""
-    firsts, laters = [f"first {n}" for n in range(first)], [f"later {n}" for n in range(later)]
-    going = chosen(firsts, laters, *out)
-    of_first = [each for each in going if each in firsts]
-    of_later = [each for each in going if each in laters]
-    assert of_first == firsts[: len(of_first)]
-    assert of_later == laters[: len(of_later)]
-    assert len(going) == len(of_first) + len(of_later)
-    assert sum(out) + len(going) <= SLOTS
-    assert out[1] + len(of_later) <= FOR_LATER
-    if sum(out) + len(going) < SLOTS:
-        assert of_first == firsts
-        assert of_later == laters or out[1] + len(of_later) == FOR_LATER
-
-
-@given(st.lists(st.sampled_from(["first", "later"]), min_size=1, max_size=60))
-def test_neither_queue_starves(ends: list[str]) -> None:
-    """With both queues endless, each has slots at any time, whichever deliveries end and in whatever order."""
-    out = Counter(chosen(["first"] * 9, ["later"] * 9, 0, 0))
-    for end in ends:
-        out[end] -= 1
-        assert out[end] >= 0
-        out.update(chosen(["first"] * 9, ["later"] * 9, out["first"], out["later"]))
-        assert out == {"first": SLOTS - FOR_LATER, "later": FOR_LATER}
-
 
 # --- one that hangs ---
 
@@ -210,7 +175,7 @@ def test_more_that_hang_than_there_is_room_for_leave_others_their_turn(
     place: str,
 ) -> None:
     """Where endpoints that hang could take all that a worker has room for, another still gets its turn among them."""
-    monkeypatch.setattr(worker, "_ROOM", 2 * SLOTS)
+    monkeypatch.setattr(worker, "_CAPACITY", 2 * SLOTS)
     service = new_service(engine, clock=clock, webhook_allow_private="1", webhook_timeout="0.1")
     courier, hanging, healthy = Courier(service), Receiver(service, HANG), Receiver(service)
     urls = [(hanging.url, "user.created")] * 4
@@ -248,40 +213,11 @@ async def _multiply(service: Service, endpoint_id: str, count: int, due: str) ->
     await service.app.rest.performer.database.write(work)
 
 
-@given(st.integers(1, 40), st.integers(1, 8), st.integers(1, 7), st.data())
-def test_those_that_only_fail_get_their_turns_one_after_the_other(
-    count: int, room: int, page: int, data: st.DataObject
-) -> None:
-    """However many they are, looked at page by page, none has a second turn before each had one, whoever hangs."""
-    endpoints = [f"{number:02}" for number in range(count)]
-    hanging = data.draw(st.sets(st.sampled_from(endpoints), max_size=room - 1))
-    patience, now = Patience(SLOTS * room), 10**12
-    out: list[str] = []
-    turns: Counter[str] = Counter()
-    for _ in range(2 + 3 * count):
-        now += STEP_MS
-        for start in range(0, count, page):
-            due = [each for each in endpoints[start : start + page] if each not in out]
-            going = patience.turns(due, now, to_the_end=start + page >= count)
-            out += going
-            turns.update(going)
-            for each in going * SLOTS:
-                patience.tried(each, now)
-            assert len(out) <= room
-            others = [turns[each] for each in endpoints if each not in hanging]
-            assert max(others, default=0) - min(others, default=0) <= 1
-        for each in [each for each in out if each not in hanging]:
-            out.remove(each)
-            for _ in range(SLOTS):
-                patience.ended(each, delivered=False)
-    assert turns.keys() == set(endpoints)
-
-
 def test_those_that_only_fail_leave_half_of_the_places_to_others(
     engine: str, new_service: Callable[..., Service], clock: GivenClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many hang of those that only fail, one that works gets its event with the next turn."""
-    monkeypatch.setattr(worker, "_ROOM", 4 * SLOTS)
+    monkeypatch.setattr(worker, "_CAPACITY", 4 * SLOTS)
     service = new_service(engine, clock=clock, webhook_allow_private="1")
     courier, hanging, healthy = Courier(service), Receiver(service, 500), Receiver(service)
     for number in range(6):
@@ -307,6 +243,26 @@ def test_those_that_only_fail_leave_half_of_the_places_to_others(
     assert len(Counter(each.path for each in hanging.got)) == 6
     for each in (courier, hanging, healthy):
         each.stop()
+
+
+def test_as_many_wait_at_the_head_of_a_queue_as_may_have_slots(shop_service: Service) -> None:
+    """However long the queues of an endpoint are, a claim reads no more of each than could go at once."""
+    endpoint = an_endpoint(shop_service, "https://192.0.43.8/")
+    now_at = instant(0)
+    waiting = [
+        delivery(f"{queue}-{number}", endpoint["id"], now_at, event_type="none", later=queue)
+        for queue in (0, 1, 2)
+        for number in range(2 * SLOTS)
+    ]
+
+    async def read() -> list[Row]:
+        database = shop_service.app.rest.performer.database
+        await database.write(lambda tx: tx.many(QUEUE, waiting))
+        return await database.reading().rows(CANDIDATES, lanes=[endpoint["id"]], now=now_at)
+
+    candidates = [Candidate(*row[: len(Candidate._fields)]) for row in shop_service.run(read())]
+    heads = Counter(each.queue for each in candidates)
+    assert heads == {0: SLOTS, 1: RETRY_SLOTS, 2: RETRY_SLOTS}
 
 
 # --- workers side by side ---
@@ -368,7 +324,7 @@ def test_workers_together_keep_to_the_slots_of_retries(
     receiver.got.clear()
     for _ in range(4):
         shop_service.run(turns(couriers))
-    receiver.wait_for(FOR_LATER)
+    receiver.wait_for(RETRY_SLOTS)
     events(shop_service, 20)
     for _ in range(4):
         shop_service.run(turns(couriers))

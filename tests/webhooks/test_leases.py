@@ -21,7 +21,8 @@ from tests.webhooks.figures import figure
 from tradepost.clock import instant
 from tradepost.events.outbox import delivery
 from tradepost.problems import Unavailable
-from tradepost.storage.database import Writing
+from tradepost.storage.database import Row, Writing
+from tradepost.storage.statements.webhook_deliveries import LEASE as LEASE_DELIVERIES
 from tradepost.storage.statements.webhook_deliveries import LEASES_AT_ONCE, QUEUE
 from tradepost.webhooks import upkeep, worker
 from tradepost.webhooks.leases import Leases
@@ -229,22 +230,22 @@ def test_however_many_are_out_each_lease_that_is_over_is_put_back(
 
 @pytest.mark.parametrize("answer", [204, 500])
 def test_what_is_concluded_while_another_claims_it_is_not_sent_again(
-    shop_service: Service, courier: Courier, other: Courier, stranded: tuple[Any, Receiver], answer: int
+    shop_service: Service, courier: Courier, stranded: tuple[Any, Receiver], clock: GivenClock, answer: int
 ) -> None:
-    """A worker that chose a delivery which was put back, and concluded just then, leaves it alone."""
+    """A worker that picked a delivery whose result is written down just then leaves it alone."""
     endpoint, receiver = stranded
     receiver.release(answer)
     courier.settle()
     named(shop_service, "elsewhere/1/1/0/0")
     shop_service.rows("UPDATE webhook_deliveries SET lease = NULL, leased_until = NULL RETURNING id")
-    claims, database = other.deliveries.worker._claims, shop_service.app.rest.performer.database
-    [chosen] = shop_service.rows("SELECT id FROM webhook_deliveries")
+    [[chosen]] = shop_service.rows("SELECT id FROM webhook_deliveries")
     courier.turn()
+    instants = {"now": instant(clock.now()), "until": instant(clock.now() + LEASE)}
 
-    async def claim(tx: Writing) -> set[str]:
-        return await claims._take(tx, [chosen[0]], 0, "elsewhere/1/1/1/0")
+    async def claim(tx: Writing) -> list[Row]:
+        return await tx.rows(LEASE_DELIVERIES, ids=[chosen], lease="elsewhere/1/1/1/0", **instants)
 
-    assert shop_service.run(database.write(claim)) == set()
+    assert shop_service.run(shop_service.app.rest.performer.database.write(claim)) == []
     [shown] = deliveries_of(shop_service, endpoint)
     assert [each["responseStatus"] for each in shown["attempts"]] == [answer]
 
@@ -315,7 +316,7 @@ def test_upkeep_goes_on_after_a_failure(
 
     named(shop_service, worker_named(os.getpid(), "1"))
     monkeypatch.setattr(database, "reading", away_at_first)
-    monkeypatch.setattr(upkeep, "_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(upkeep, "_ROUND_SECONDS", 0.01)
 
     async def run() -> None:
         task = asyncio.create_task(courier.deliveries.upkeep.run())

@@ -28,11 +28,11 @@ from tradepost.housekeeping import Housekeeping
 from tradepost.metrics import DeliveryFigures
 from tradepost.storage.database import Writing
 from tradepost.webhooks import attempt
-from tradepost.webhooks.attempt import Claimed, Outcome, Secret
-from tradepost.webhooks.conclusions import Concluded, Conclusions
-from tradepost.webhooks.envelope import Event
+from tradepost.webhooks.attempt import AttemptOutcome, Claimed, Secret
+from tradepost.webhooks.envelope import EventRow
 from tradepost.webhooks.health import Health
-from tradepost.webhooks.schedule import Schedule
+from tradepost.webhooks.results import DeliveryResult, Results
+from tradepost.webhooks.retry_schedule import RetrySchedule
 
 YEAR = 365 * DAY
 SPACE = 300  # ms between events: more than their retries are spread, so that they come one at a time
@@ -331,13 +331,13 @@ def test_a_fleet_at_random(rotation: Rotation, clock: GivenClock, seed: int) -> 
 # --- the rule alone ---
 
 
-def concluded(rotated: tuple[attempt.Receiver, Secret, Secret], confirmed_by: str) -> Concluded:
-    """What came of an attempt, under the secret named or under none."""
+def result_of(rotated: tuple[attempt.Receiver, Secret, Secret], confirmed_by: str) -> DeliveryResult:
+    """The result of an attempt, under the secret named or under none."""
     target, old, new = rotated
-    event = Event("", "", "", "", "", "", "", None)
-    outcome = Outcome(Claimed("none", "none", target, event, 0, "[]", ""))
+    event = EventRow("", "", "", "", "", "", "", None)
+    outcome = AttemptOutcome(Claimed("none", "none", target, event, 0, "[]", ""))
     outcome.confirmed_by = {OLD: old.id, NEW: new.id}.get(confirmed_by)
-    return Concluded(outcome, None if outcome.delivered else 1)
+    return DeliveryResult(outcome, None if outcome.delivered else 1)
 
 
 def rotated(service: Service) -> tuple[attempt.Receiver, Secret, Secret]:
@@ -355,16 +355,16 @@ def rotated(service: Service) -> tuple[attempt.Receiver, Secret, Secret]:
 def test_the_old_secret_goes_when_enough_in_a_row_did_without_it(
     service: Service, batches: list[list[str]]
 ) -> None:
-    """However conclusions are bundled: RETIRED at three in a row, at ten if it was ever needed, never else, for good."""
+    """However results are bundled: RETIRED at three in a row, at ten if it was ever needed, never else, for good."""
     endpoint = rotated(service)
-    conclusions = Conclusions(Schedule((5.0,)), Health(YEAR, 5.0 * SECOND), DeliveryFigures())
+    results = Results(RetrySchedule((5.0,)), Health(YEAR, 5.0 * SECOND), DeliveryFigures())
     database = service.app.rest.performer.database
     so_far: list[str] = []
     for batch in batches:
-        ended = [concluded(endpoint, each) for each in batch]
+        ended = [result_of(endpoint, each) for each in batch]
 
-        async def work(tx: Writing, ended: list[Concluded] = ended) -> None:
-            await conclusions.write(tx, ended, 0)
+        async def work(tx: Writing, ended: list[DeliveryResult] = ended) -> None:
+            await results.write(tx, ended, 0)
 
         service.run(database.write(work))
         so_far += [each for each in batch if each != NOBODY]
@@ -372,25 +372,25 @@ def test_the_old_secret_goes_when_enough_in_a_row_did_without_it(
         assert shown["status"] == ("RETIRED" if is_enough(so_far) else "RETIRING")
 
 
-def test_workers_conclude_side_by_side(service: Service) -> None:
-    """Two workers that conclude deliveries of the same endpoints, in whatever order, never wait for one another in a ring."""
+def test_workers_write_results_side_by_side(service: Service) -> None:
+    """Two workers that write results of the same endpoints, in whatever order, never wait for one another in a ring."""
     endpoints = [rotated(service) for _ in range(2)]
-    conclusions = Conclusions(Schedule((5.0,)), Health(YEAR, 5.0 * SECOND), DeliveryFigures())
+    results = Results(RetrySchedule((5.0,)), Health(YEAR, 5.0 * SECOND), DeliveryFigures())
     database = service.app.rest.performer.database
     runs = 0
 
-    async def conclude(ended: list[Concluded]) -> None:
+    async def write(ended: list[DeliveryResult]) -> None:
         async def work(tx: Writing) -> None:
             nonlocal runs
             runs += 1  # again, if it had to be broken off
-            await conclusions.write(tx, ended, 0)
+            await results.write(tx, ended, 0)
 
         await database.write(work)
 
     async def together() -> None:
         for secret in [OLD, NOBODY] * 4:
-            ended = [concluded(each, secret) for each in endpoints]
-            await asyncio.gather(conclude(ended), conclude(ended[::-1]))
+            ended = [result_of(each, secret) for each in endpoints]
+            await asyncio.gather(write(ended), write(ended[::-1]))
 
     service.run(together())
     assert runs == 16

@@ -63,7 +63,7 @@ def _version(name: str | None) -> Version:
 
 def _document(version: Version) -> dict[str, Any]:
     shapes = {each.record: Shape(each, version) for each in catalogue.RESOURCES}
-    return document(version, shapes, BASE_URL, [each["type"] for each in _events()])
+    return document(version, shapes, BASE_URL, [each["type"] for each in _events()], Settings())
 
 
 def _events() -> list[dict[str, Any]]:

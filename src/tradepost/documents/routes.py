@@ -33,6 +33,7 @@ from tradepost.metrics import Metrics
 from tradepost.problems import VersionRetired
 from tradepost.rest.openapi.document import document
 from tradepost.rest.surface import Rest
+from tradepost.settings import Settings
 from tradepost.storage.database import Database
 from tradepost.versions.changes import Version
 
@@ -43,12 +44,13 @@ Render = Callable[[], CachedDocument]
 class DocumentRoutes:
     """The documents by their addresses."""
 
-    def __init__(self, rest: Rest, database: Database, metrics: Metrics, prefix: str) -> None:
+    def __init__(self, rest: Rest, database: Database, metrics: Metrics, settings: Settings) -> None:
         self._rest = rest
         self._lifecycle = rest.lifecycle
         self._database = database
         self._metrics = metrics
-        self._catalogue = event_types.catalogue(rest.performer.emitter.types, prefix, HERE)
+        self._settings = settings
+        self._catalogue = event_types.catalogue(rest.performer.emitter.types, settings.event_prefix, HERE)
         self._cached: dict[tuple[str, ...], CachedDocument] = {}
 
     def pages(self) -> dict[str, Page]:
@@ -192,7 +194,8 @@ class DocumentRoutes:
     def _document(self, version: Version) -> dict[str, Any]:
         deprecated = self._lifecycle.phase(version) != "active"
         names = [entry["type"] for entry in self._catalogue]
-        return document(version, self._rest.routes[version].shapes, HERE, names, deprecated=deprecated)
+        shapes = self._rest.routes[version].shapes
+        return document(version, shapes, HERE, names, self._settings, deprecated=deprecated)
 
     def _home(self) -> CachedDocument:
         return cached_page("home.html", places=self._addresses(), release=__version__)

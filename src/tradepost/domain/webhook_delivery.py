@@ -14,7 +14,7 @@ RETRY_SLOTS = 2  # of them for retries and redeliveries
 class Attempt(msgspec.Struct, rename="camel", frozen=True):
     """One request of a delivery: the first of an attempt, or its repetition under the retiring secret."""
 
-    number: Annotated[int, Meta(description="0 is the first attempt; 1 to 7 are retries.", ge=0, le=7)]
+    number: Annotated[int, Meta(description="0 is the first attempt; the others are retries.", ge=0)]
     attempted_at: Annotated[
         str, Meta(description="When it began, RFC 3339.", extra_json_schema={"format": "date-time"})
     ]

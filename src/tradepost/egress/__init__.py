@@ -1,1 +1,1 @@
-"""The way out: requests to addresses that strangers chose, which cannot be turned against this network."""
+"""Outgoing requests, to addresses that strangers choose but cannot turn against this network."""

@@ -1,7 +1,7 @@
 """Which IP addresses may be dialled: those of the public internet, and in development this network's own.
 
-The list is explicit, after the special-purpose registries of IANA (RFC 6890): `ipaddress.is_global` lets
-multicast pass, NAT64, 6to4, site-local addresses, and those that clouds answer from.
+The list is explicit and follows IANA's special-purpose registries (RFC 6890): `ipaddress.is_global` permits
+multicast, NAT64, 6to4 and site-local addresses, and those at which clouds serve their metadata.
 """
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 _Network = IPv4Network | IPv6Network
 
 _LOOPBACK, _PRIVATE, _UNIQUE_LOCAL = "a loopback address", "a private address", "a unique-local address"
-_AT_HOME = {_LOOPBACK, _PRIVATE, _UNIQUE_LOCAL}  # what development may dial
+_ALLOWED_IN_DEVELOPMENT = {_LOOPBACK, _PRIVATE, _UNIQUE_LOCAL}
 _RESERVED = "a reserved address"
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 
@@ -17,7 +17,7 @@ _METADATA = "a cloud's metadata address"
 _DOCUMENTATION = "a documentation address"
 _TRANSLATED = "an address that stands for an IPv4 address"
 
-# The first that holds an address names it.
+# The first entry that contains an address describes it.
 _REFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_METADATA, ("169.254.169.254/32", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32")),
     (_METADATA, ("fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128")),
@@ -38,24 +38,24 @@ _REFUSED: tuple[tuple[str, tuple[str, ...]], ...] = (
     (_RESERVED, ("100::/64", "2001::/23", "5f00::/16")),
 )
 _NETWORKS: tuple[tuple[_Network, str], ...] = tuple(
-    (ip_network(network), words) for words, networks in _REFUSED for network in networks
+    (ip_network(network), description) for description, networks in _REFUSED for network in networks
 )
 
 
 class Blocked(OSError):
-    """An address may not be dialled; `words` say what it is. An `OSError`: the connection was not made."""
+    """An address may not be dialled: `description` says what it is. An `OSError`: no connection was made."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__(words)
-        self.words = words
+    def __init__(self, description: str) -> None:
+        super().__init__(description)
+        self.description = description
 
 
 def refusal(address: str, *, allow_private: bool) -> str | None:
-    """What an IP address is that may not be dialled, as in `a loopback address`; None if it may be.
+    """What kind of address an IP address is, such as `a loopback address`, or None if it may be dialled.
 
-    An IPv6 scope (`%eth0`) is nothing to go by. An address mapped from IPv4 is as good as that one; all other
-    ways to put an IPv4 address into an IPv6 address are refused. With `allow_private` loopback, private
-    (RFC 1918) and unique-local addresses may be dialled too, a cloud's metadata never.
+    An IPv6 scope (`%eth0`) is ignored. An address mapped from IPv4 is judged as that IPv4 address; all other
+    ways to put an IPv4 address into an IPv6 address are refused. With `allow_private`, loopback, private
+    (RFC 1918) and unique-local addresses may be dialled too, but never a cloud's metadata.
     """
     try:
         judged = ip_address(address.partition("%")[0])
@@ -63,21 +63,21 @@ def refusal(address: str, *, allow_private: bool) -> str | None:
         return "no IP address"
     if isinstance(judged, IPv6Address) and judged.ipv4_mapped:
         judged = judged.ipv4_mapped
-    words = _words(judged)
-    return None if allow_private and words in _AT_HOME else words
+    description = _description(judged)
+    return None if allow_private and description in _ALLOWED_IN_DEVELOPMENT else description
 
 
 def check(address: str, *, allow_private: bool) -> None:
     """Raises `Blocked` if an address may not be dialled."""
-    words = refusal(address, allow_private=allow_private)
-    if words is not None:
-        raise Blocked(words)
+    description = refusal(address, allow_private=allow_private)
+    if description is not None:
+        raise Blocked(description)
 
 
-def _words(address: IPv4Address | IPv6Address) -> str | None:
-    for network, words in _NETWORKS:
+def _description(address: IPv4Address | IPv6Address) -> str | None:
+    for network, description in _NETWORKS:
         if address in network:
-            return words
+            return description
     if isinstance(address, IPv6Address) and address not in _GLOBAL_UNICAST:
         return _RESERVED
     return None if address.is_global else _RESERVED

@@ -1,4 +1,4 @@
-"""Why there is no answer, in words for whoever owns the endpoint, without any of what a receiver sent."""
+"""Why there is no response, in words for the owner of the endpoint, none of which a receiver sent."""
 
 import asyncio
 import os
@@ -15,18 +15,18 @@ from aiohttp import (
 from aiohttp.http_exceptions import BadStatusLine, LineTooLong
 
 from tradepost.egress.addresses import Blocked
-from tradepost.egress.wire import Flood
+from tradepost.egress.bounded_connection import ResponseTooLong
 
 
 def failure(error: BaseException, seconds: float) -> str:
-    """What went wrong with a request that had so many seconds, as in `connection refused`."""
+    """What went wrong with a request whose limit was so many seconds, such as `connection refused`."""
     if isinstance(error, ClientConnectorError):
         return _not_connected(error)
     if isinstance(error, asyncio.TimeoutError):
         return f"timed out after {seconds:g} s"
     if isinstance(error, ServerDisconnectedError):
         return "the connection was closed without an answer"
-    if isinstance(error, ClientResponseError | Flood):
+    if isinstance(error, ClientResponseError | ResponseTooLong):
         return f"the answer could not be read: {_unreadable(error)}"
     if isinstance(error, ClientOSError):
         return f"the connection was lost: {_system(error)}"
@@ -36,7 +36,7 @@ def failure(error: BaseException, seconds: float) -> str:
 def _not_connected(error: ClientConnectorError) -> str:
     cause = error.__cause__
     if isinstance(cause, Blocked):
-        return f"the address is not allowed: {cause.words}"
+        return f"the address is not allowed: {cause.description}"
     if isinstance(cause, socket.gaierror):
         return "the name does not resolve"
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -54,7 +54,7 @@ def _system(error: OSError) -> str:
 
 def _unreadable(error: ClientError) -> str:
     cause = error.__cause__ and error.__cause__.__cause__
-    if isinstance(error, Flood):
+    if isinstance(error, ResponseTooLong):
         return "it does not end"
     if isinstance(cause, BadStatusLine):
         return "it is not HTTP"

@@ -1,7 +1,7 @@
 """Hosts of URLs, in the one spelling that is judged, looked up and dialled.
 
-An IPv4 address has many: decimal, octal, hexadecimal, with fewer parts, in full-width digits. They are read
-as `inet_aton` and browsers read them (WHATWG URL, "IPv4 parser"), so that none of them hides one.
+An IPv4 address has many spellings: decimal, octal, hexadecimal, with fewer parts, in full-width digits. They
+are read as `inet_aton` and browsers read them (WHATWG URL, "IPv4 parser"), so that none hides an address.
 """
 
 import re
@@ -16,7 +16,7 @@ _LAST_PART_OF_ADDRESS = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _PARTS = 4
 _LONGEST_NAME = 253
 
-# What is found on one machine or in one network (RFC 6762 with its appendix G, 7686, 8375, 9476).
+# Top-level names of one machine or one network (RFC 6762 with its appendix G, 7686, 8375, 9476).
 _NEVER_PUBLIC = {
     *("localhost", "localdomain"),
     *("local", "internal", "intranet", "private", "corp", "home", "lan", "arpa"),
@@ -32,12 +32,12 @@ class Host(NamedTuple):
 
     @property
     def bracketed(self) -> str:
-        """As URLs have it."""
+        """The host as URLs have it."""
         return f"[{self.text}]" if ":" in self.text else self.text
 
 
 def parse(text: str) -> Host:
-    """The host that a URL's text for it means, brackets included; ValueError if it means none."""
+    """The host that the text in a URL names, brackets included. Raises ValueError if it names none."""
     if text.startswith("["):
         return Host(str(IPv6Address(text[1:-1].partition("%")[0])), True)
     name = URL.build(scheme="https", host=text).raw_host or ""
@@ -56,7 +56,7 @@ def is_public(name: str) -> bool:
 
 
 def _ipv4(parts: list[str]) -> IPv4Address:
-    """`0x7f`, `1` → 127.0.0.1: the last part fills the bytes the others leave; ValueError if it cannot."""
+    """`0x7f`, `1` → 127.0.0.1: the last part fills the remaining bytes. Raises ValueError if it cannot."""
     *leading, last = map(_number, parts)
     if len(parts) > _PARTS or any(number > 0xFF for number in leading):  # noqa: PLR2004 (a byte's greatest)
         raise ValueError("too many parts, or too great ones")

@@ -1,13 +1,11 @@
 """Targets: URLs that webhooks may be posted to, judged when they are registered and whenever they are used.
 
-What is judged here is what is dialled: the URL that goes out is made of the parts that were judged, and the
-addresses that a name turns out to have are judged again by `names` and by the socket (see `client`).
+What is judged is what is dialled: the URL of a request is made of the parts that were judged, and the
+addresses of a name are judged again by the resolver and where the socket is made (see `client`).
 """
 
 import asyncio
 import re
-import time
-from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple
 from urllib.parse import quote
@@ -16,14 +14,15 @@ from yarl import URL
 
 from tradepost.egress import addresses, hosts
 from tradepost.egress.addresses import Blocked
+from tradepost.egress.bounded_dict import BoundedDict
 from tradepost.egress.hosts import Host
-from tradepost.egress.names import Names
+from tradepost.egress.resolver import NameResolver
 
 _LONGEST = 2048
-_KEPT = 4096  # URLs whose judgement is remembered, and hosts of which it is known where they point
-_REGISTERING = 8
-_PATIENCE_SECONDS = 2.0
-_FRESH_SECONDS = 60.0
+_REMEMBERED = 4096  # judged URLs, and blocked names
+_AT_REGISTRATION = 8  # look-ups at once
+_LOOK_UP_SECONDS = 2.0
+_BLOCKED_SECONDS = 60.0
 _LAST_PORT = 65535
 
 _URL = re.compile(
@@ -32,13 +31,14 @@ _URL = re.compile(
 )
 _AUTHORITY = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]*)(?::(?P<port>[0-9]*))?")
 _UNPRINTABLE = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_AS_IT_STANDS = "!$%&'()*+,/:;=?@[]|"  # next to letters, digits and -._~
+_UNQUOTED = "!$%&'()*+,/:;=?@[]|"  # besides letters, digits and -._~
 
 
 class Target(NamedTuple):
-    """A URL that was judged: `url` goes out, `flaw` is None; or `flaw` says in words why it may not.
+    """A judged URL: either `url` is what requests use, or `flaw` says in words why it may not be used.
 
-    `address` says what the address is that it may not point at, as in `a loopback address`.
+    `name` is its host, unless that is an address. `address` describes the address to which it may not point,
+    such as `a loopback address`.
     """
 
     url: URL | None
@@ -48,64 +48,56 @@ class Target(NamedTuple):
 
 
 class Targets:
-    """Judges URLs. `allow_private`, for development: http, any name, and this network's addresses."""
+    """Judges URLs. In development, `allow_private` permits http, any name, and this network's addresses."""
 
-    def __init__(
-        self, *, allow_private: bool, names: Names | None = None, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.names = names or Names(allow_private=allow_private)
-        # Threads apart, so that nobody who registers names can keep those of deliveries from being found.
-        self._registering = names or Names(allow_private=allow_private, at_once=_REGISTERING)
-        self._now = now
-        self._judged = lru_cache(_KEPT)(partial(_judge, allow_private=allow_private))
-        self._pointing: dict[str, tuple[float, str]] = {}
+    def __init__(self, *, allow_private: bool, resolver: NameResolver | None = None) -> None:
+        self.resolver = resolver or NameResolver(allow_private=allow_private)
+        # Threads of its own, so that registered names cannot hold up the look-ups of deliveries.
+        self._registering = resolver or NameResolver(allow_private=allow_private, at_once=_AT_REGISTRATION)
+        self._judged = lru_cache(_REMEMBERED)(partial(_judge, allow_private=allow_private))
+        self._blocked = BoundedDict[tuple[float, str]](_REMEMBERED)  # names: until when, and what address
 
     def refusal(self, url: str) -> str | None:
-        """What is wrong with a URL, as in `has to be an https URL`; None if nothing is known to be.
+        """What is wrong with a URL, such as `has to be an https URL`; None if nothing is known to be.
 
-        Looks nothing up. A name that `look_up` found to point where it may not is refused for a minute.
+        Looks nothing up. If `look_up` found that a name points to an address that may not be dialled, the
+        name is refused for a minute.
         """
         return self.target(url).flaw
 
     def target(self, url: str) -> Target:
-        """The same, with what may be dialled."""
+        """What `refusal` says of a URL, and the URL to use if it says nothing."""
         if len(url) > _LONGEST:
             return _flawed(f"may not be longer than {_LONGEST} characters")
         judged = self._judged(url)
-        if self._pointing and judged.name is not None:
-            until, address = self._pointing.get(judged.name, (0.0, ""))
-            if until > self._now():
+        if self._blocked and judged.name is not None:
+            until, address = self._blocked.get(judged.name, (0.0, ""))
+            if until > self.resolver.monotonic():
                 return _flawed(f"points at {address}", address)
         return judged
 
     async def look_up(self, url: str) -> None:
-        """Finds out for `refusal` where the host of a URL points; never raises.
+        """Finds out for `refusal` where the host of a URL points; gives up after two seconds, never raises.
 
-        Gives up after two seconds. A name that is not found is no flaw: it may be tomorrow.
+        A name that does not exist is not a flaw: it may exist tomorrow.
         """
         name = self._judged(url).name if len(url) <= _LONGEST else None
         if name is None:
             return
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(_LOOK_UP_SECONDS):
                 await self._registering.addresses(name)
         except Blocked as blocked:
-            self._remember(name, blocked.words)
-        except Exception:  # noqa: BLE001, S110 (whatever keeps it from being found, the sender will see)
+            self._blocked[name] = self.resolver.monotonic() + _BLOCKED_SECONDS, blocked.description
+        except Exception:  # noqa: BLE001, S110 (whatever the reason is, deliveries will meet it)
             pass
         else:
-            self._pointing.pop(name, None)
+            self._blocked.pop(name, None)
 
     async def close(self) -> None:
-        """Looks nothing up any more."""
-        await self.names.close()
+        """Looks up no more names."""
+        await self.resolver.close()
         await self._registering.close()
-
-    def _remember(self, name: str, address: str) -> None:
-        self._pointing.pop(name, None)
-        if len(self._pointing) >= _KEPT:
-            del self._pointing[next(iter(self._pointing))]
-        self._pointing[name] = (self._now() + _FRESH_SECONDS, address)
 
 
 def _flawed(flaw: str, address: str | None = None) -> Target:
@@ -113,7 +105,7 @@ def _flawed(flaw: str, address: str | None = None) -> Target:
 
 
 def _judge(url: str, *, allow_private: bool) -> Target:
-    """A URL by itself, part by part."""
+    """Judges a URL by its text alone, part by part."""
     if _UNPRINTABLE.search(url):
         return _flawed("may not hold spaces, control characters or backslashes")
     parts = _URL.fullmatch(url)
@@ -152,7 +144,7 @@ def _judge_host(host: Host, *, allow_private: bool) -> Target | None:
 
 
 def _dialled(scheme: str, host: Host, port: str | None, rest: str) -> URL:
-    """Made of the parts that were judged; path and query stay as they are but for what no URL may hold."""
+    """The URL made of the judged parts. Path and query stay as they are, except what no URL may contain."""
     path = rest if rest.startswith("/") else f"/{rest}"
     authority = f"{host.bracketed}:{int(port)}" if port else host.bracketed
-    return URL(f"{scheme}://{authority}{quote(path, safe=_AS_IT_STANDS)}", encoded=True)
+    return URL(f"{scheme}://{authority}{quote(path, safe=_UNQUOTED)}", encoded=True)

@@ -1,8 +1,9 @@
-"""Blocking calls about hosts, in threads of their own, so that those that hang hold up no others.
+"""Blocking calls about hosts, in threads of their own, so that calls that hang hold up no others.
 
-A thread is a daemon and serves one call: nobody waits for it at the end of the process, as is done for those
-of an executor. What bounds them is who may begin. A call that takes longer than a second gives its place up,
-and its host is remembered: the next call for that one waits with its like, for a few places apart.
+A thread is a daemon and serves one call: the end of the process does not wait for it, as it would for the
+threads of an executor. What bounds the threads is how many may begin. A call that takes longer than a second
+gives up its place, and its host is remembered as silent: the next call for it waits in a line of its own, for
+a few places.
 """
 
 import asyncio
@@ -12,12 +13,14 @@ from functools import partial
 from threading import Thread
 from typing import Generic, TypeVar
 
+from tradepost.egress.bounded_dict import BoundedDict
+
 T = TypeVar("T")
 
 _QUICK_SECONDS = 1.0
 _HANGING = 2  # for each place: calls that gave theirs up
-_APART = 4  # places for each that silent hosts have
-_LINE, _LINE_APART = 64, 8  # for each place: calls in all before another is refused
+_SILENT_SHARE = 4  # places for each one that silent hosts have
+_LINE, _SILENT_LINE = 64, 8  # for each place: calls in all before another is refused
 _REMEMBERED = 10_000
 
 
@@ -28,19 +31,19 @@ class Threads(Generic[T]):
         self._call = call
         self._at_once = at_once
         self._places = asyncio.Semaphore(at_once)
-        self._places_apart = asyncio.Semaphore(max(1, at_once // _APART))
-        self._silent: dict[str, None] = {}  # hosts whose last call took longer than a second
+        self._silent_places = asyncio.Semaphore(max(1, at_once // _SILENT_SHARE))
+        self._silent = BoundedDict[None](_REMEMBERED)  # hosts whose last call took longer than a second
         self._count = 0
         self._hanging = 0
 
     async def result(self, host: str) -> T:
-        """What the call comes to; raises what it raises, and `OSError` if too many others are waiting.
+        """The result of the call. Raises what the call raises, and `OSError` if too many others are waiting.
 
-        Beyond some line the silent hosts are refused first. A call that began goes on in its thread when
-        this is cancelled.
+        Calls for silent hosts are refused first. A call that has begun goes on in its thread when this is
+        cancelled.
         """
         silent = host in self._silent
-        if self._count >= self._at_once * (_LINE_APART if silent else _LINE):
+        if self._count >= self._at_once * (_SILENT_LINE if silent else _LINE):
             raise OSError("too many names are being looked up")
         self._count += 1
         try:
@@ -49,10 +52,13 @@ class Threads(Generic[T]):
             self._count -= 1
 
     async def _made(self, host: str, *, silent: bool) -> T:
-        async with self._places_apart if silent else self._places:
+        async with self._silent_places if silent else self._places:
             making = _in_thread(partial(self._call, host))
             await asyncio.wait([making], timeout=_QUICK_SECONDS)
-            self._remember(host, silent=not making.done())
+            if making.done():
+                self._silent.pop(host, None)
+            else:
+                self._silent[host] = None
             if silent or self._hanging >= _HANGING * self._at_once:
                 await asyncio.wait([making])
         self._hanging += 1
@@ -61,18 +67,11 @@ class Threads(Generic[T]):
         finally:
             self._hanging -= 1
 
-    def _remember(self, host: str, *, silent: bool) -> None:
-        self._silent.pop(host, None)
-        if silent:
-            if len(self._silent) >= _REMEMBERED:
-                del self._silent[next(iter(self._silent))]
-            self._silent[host] = None
-
 
 def _in_thread(call: Callable[[], T]) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     made: asyncio.Future[T] = loop.create_future()
-    made.add_done_callback(lambda made: made.cancelled() or made.exception())  # who waited may have left
+    made.add_done_callback(lambda made: made.cancelled() or made.exception())  # the caller may have left
 
     def conclude(conclusion: Callable[[], None]) -> None:
         if not made.done():

@@ -1,1 +1,1 @@
-"""What happened: the types there are, the log they are appended to, and how it is read."""
+"""Events: their types, the log to which they are appended, and how the log is read."""

@@ -1,6 +1,6 @@
 """Event types: a name under the service's prefix, and the schema of its data.
 
-A breaking change of a schema is a new type with a suffix (`order.placed.v2`) that is emitted beside the old
+A breaking change of a schema is a new type with a suffix (`order.placed.v2`), emitted together with the old
 one while receivers move over.
 """
 
@@ -11,7 +11,7 @@ SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 PING = "webhook.ping"
 EVERY = "*"
 
-_SAID = {
+_DESCRIPTIONS = {
     PING: "Nothing happened: a webhook endpoint is being tried.",
     "user.updated": "A user was changed, or one of its addresses.",
     "order.updated": "The line items or the shipping address of an order were changed.",
@@ -20,29 +20,29 @@ _SAID = {
 
 @dataclass(frozen=True)
 class EventType:
-    """A kind of thing that happens; `versions` are the schema versions emitted in parallel."""
+    """A type of event; `versions` are the schema versions emitted in parallel."""
 
     name: str
     versions: tuple[int, ...] = (1,)
 
     def names(self) -> tuple[tuple[str, int], ...]:
-        """What is emitted: `order.placed` for the first version, `order.placed.v2` for the second."""
+        """The names to emit, with their versions: (`order.placed`, 1), (`order.placed.v2`, 2)."""
         return tuple((self.name if n == 1 else f"{self.name}.v{n}", n) for n in self.versions)
 
     @property
     def description(self) -> str:
-        """What it announces, as a sentence: of `order.placed`, that an order was placed."""
+        """What it announces, as a sentence: for `order.placed`, that an order was placed."""
         kind, verb = self.name.replace("_", " ").rsplit(".", 1)
-        return _SAID.get(self.name, f"{'An' if kind[0] in 'aeio' else 'A'} {kind} was {verb}.")
+        return _DESCRIPTIONS.get(self.name, f"{'An' if kind[0] in 'aeio' else 'A'} {kind} was {verb}.")
 
 
 def family(name: str) -> str:
-    """What stands for all types of an entity: `order.*` for `order.placed` and for `order.placed.v2`."""
+    """The pattern of all types of an entity: `order.*` for `order.placed` and for `order.placed.v2`."""
     return f"{name.partition('.')[0]}.*"
 
 
 def data_schema(full_name: str, version: int, url: str) -> dict[str, Any]:
-    """The JSON Schema of an event's `data`: identifiers, never the entity's state."""
+    """The JSON Schema of an event's `data`: identifiers, never the state of the entity."""
     return {
         "$schema": SCHEMA,
         "$id": url,

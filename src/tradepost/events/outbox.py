@@ -1,6 +1,6 @@
-"""The outbox: events are rows, written in the transaction of what they announce, and so are their deliveries.
+"""The outbox: events and their deliveries are rows, written in the transaction of what they announce.
 
-A crash at any moment leaves all or nothing; whoever delivers them reads committed rows.
+A crash at any moment leaves all of it or nothing; deliveries are made of committed rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class Emitter:
-    """What is emitted: the types there are, under their prefix."""
+    """The types of events that can be emitted, and the prefix of their names."""
 
     prefix: str
     types: Mapping[str, EventType]
@@ -42,62 +42,62 @@ class _Data(msgspec.Struct, rename="camel"):
     schema_version: str
 
 
-class _Written(msgspec.Struct):
-    """An event as a row, and its name without the prefix."""
+class _NamedRow(msgspec.Struct):
+    """The row of an event, and the name of its type without the prefix."""
 
     name: str
     row: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
-    """What a transaction writes events with; `source` is the address of the service."""
+class Outbox:
+    """Writes the events of one transaction at `now_at`; `source` is the address of the service."""
 
     emitter: Emitter
     source: str
-    now: str
+    now_at: str
     traceparent: str | None
     new_id: Callable[[], str]
 
     async def append(self, tx: Writing, happened: Sequence[Happened]) -> None:
-        """Writes what happened to the log, and a delivery of it for each endpoint that wants to know."""
-        written = [each for one in happened for each in self._written(one)]
-        if len(written) == 1:
-            queued = await self._append_one(tx, written[0])
-        else:
-            queued = await self._append_all(tx, written)
-        if queued:
-            await tx.many(webhook_deliveries.QUEUE, queued)
+        """Appends what happened to the log and queues a delivery for each endpoint that subscribes to it.
 
-    async def _append_one(self, tx: Writing, one: _Written) -> list[dict[str, Any]]:
-        names = {"every": EVERY, "family": family(one.name), "name": one.name}
-        (told,) = await tx.rows(events.APPEND_ONE, **one.row, **names)
-        return [self._delivery(one, each) for each in told[0].split(",")] if told[0] else []
+        Raises KeyError if the emitter has no such type.
+        """
+        rows = [row for each in happened for row in self._rows(each)]
+        deliveries = await (self._append_one(tx, rows[0]) if len(rows) == 1 else self._append_all(tx, rows))
+        if deliveries:
+            await tx.many(webhook_deliveries.QUEUE, deliveries)
 
-    async def _append_all(self, tx: Writing, written: list[_Written]) -> list[dict[str, Any]]:
-        await tx.many(events.APPEND, [each.row for each in written])
-        patterns = {each for one in written for each in patterns_of(one.name)}
-        told: dict[str, set[str]] = {}
-        for pattern, endpoint_id in await tx.rows(webhook_endpoints.SUBSCRIPTIONS, patterns=sorted(patterns)):
-            told.setdefault(pattern, set()).add(endpoint_id)
-        return [self._delivery(one, each) for one in written for each in sorted(_told(one.name, told))]
+    async def _append_one(self, tx: Writing, one: _NamedRow) -> list[dict[str, Any]]:
+        patterns = {"every": EVERY, "family": family(one.name), "name": one.name}
+        [[endpoint_ids]] = await tx.rows(events.APPEND_ONE, **one.row, **patterns)
+        return [self._delivery(one, each) for each in endpoint_ids.split(",")] if endpoint_ids else []
 
-    def _delivery(self, one: _Written, endpoint_id: str) -> dict[str, Any]:
+    async def _append_all(self, tx: Writing, rows: list[_NamedRow]) -> list[dict[str, Any]]:
+        await tx.many(events.APPEND, [each.row for each in rows])
+        patterns = sorted({pattern for each in rows for pattern in patterns_of(each.name)})
+        by_pattern: dict[str, set[str]] = {}
+        for pattern, endpoint_id in await tx.rows(webhook_endpoints.SUBSCRIPTIONS, patterns=patterns):
+            by_pattern.setdefault(pattern, set()).add(endpoint_id)
+        return [self._delivery(one, each) for one in rows for each in _subscribers(one.name, by_pattern)]
+
+    def _delivery(self, one: _NamedRow, endpoint_id: str) -> dict[str, Any]:
         event_id, event_type = one.row["id"], one.row["type"]
-        return delivery(self.new_id(), endpoint_id, self.now, event_id=event_id, event_type=event_type)
+        return delivery(self.new_id(), endpoint_id, self.now_at, event_id=event_id, event_type=event_type)
 
-    def _written(self, each: Happened) -> Iterable[_Written]:
+    def _rows(self, each: Happened) -> Iterable[_NamedRow]:
         for name, version in self.emitter.types[each.type].names():
             full = f"{self.emitter.prefix}.{name}"
-            data = _Data(each.type.partition(".")[0], each.entity_id, full, self.now, str(version))
+            data = _Data(each.type.partition(".")[0], each.entity_id, full, self.now_at, str(version))
             event_id = each.id if version == 1 else f"{each.id}-v{version}"
             subject = f"{each.plural}/{each.entity_id}"
-            row = _row(event_id, self.source, full, subject, self.now, data, self.traceparent)
-            yield _Written(name, row)
+            row = _row(event_id, self.source, full, subject, self.now_at, data, self.traceparent)
+            yield _NamedRow(name, row)
 
 
 def ping(emitter: Emitter, ping_id: str, endpoint_id: str, source: str, at: str) -> dict[str, Any]:
-    """The event of a ping, which stands in no log."""
+    """The event of a ping, which is not in the log; `at` is an instant."""
     full = f"{emitter.prefix}.{PING}"
     data = _Data(PING.partition(".")[0], endpoint_id, full, at, "1")
     return _row(ping_id, source, full, f"webhook-endpoints/{endpoint_id}", at, data, None)
@@ -118,18 +118,19 @@ def _row(
     }
 
 
-def _told(name: str, told: Mapping[str, set[str]]) -> set[str]:
-    return {each for pattern in patterns_of(name) for each in told.get(pattern, ())}
+def _subscribers(name: str, by_pattern: Mapping[str, set[str]]) -> list[str]:
+    return sorted({each for pattern in patterns_of(name) for each in by_pattern.get(pattern, ())})
 
 
 def patterns_of(name: str) -> tuple[str, str, str]:
-    """What an endpoint may name to be told of an event: `*`, `order.*`, `order.placed`."""
+    """The patterns by which an endpoint may subscribe to a type: `*`, `order.*`, `order.placed`."""
     return EVERY, family(name), name
 
 
-def delivery(new_id: str, endpoint_id: str, now: str, **given: Any) -> dict[str, Any]:
-    """The row of a delivery that is due at once: what is `given` beside what every new one is."""
-    return {**_NEW, "id": new_id, "endpoint_id": endpoint_id, **_dates(now), **given}
+def delivery(new_id: str, endpoint_id: str, now_at: str, **columns: Any) -> dict[str, Any]:
+    """The row of a new delivery that is due at once; `columns` come on top of the defaults."""
+    instants = dict.fromkeys(("next_attempt_at", "created_at", "updated_at"), now_at)
+    return {**_NEW, "id": new_id, "endpoint_id": endpoint_id, **instants, **columns}
 
 
 _NEW: dict[str, Any] = {
@@ -144,7 +145,3 @@ _NEW: dict[str, Any] = {
     "leased_until": None,
     "source": None,
 }
-
-
-def _dates(now: str) -> dict[str, str]:
-    return {"next_attempt_at": now, "created_at": now, "updated_at": now}

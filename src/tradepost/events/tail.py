@@ -1,7 +1,7 @@
 """The tail of the log: what is new since a position, each event once and none skipped.
 
-A position is final only once no transaction runs any more that could write before it: whoever commits late
-on PostgreSQL holds up what came after it, and is not skipped. SQLite's writers follow one another.
+A position is final only once no transaction runs any more that could write before it: on PostgreSQL, one that
+commits late holds up the events behind its own, and is not skipped. SQLite has one writer at a time.
 """
 
 from typing import NamedTuple
@@ -17,37 +17,36 @@ class Position(NamedTuple):
     seq: int = 0
 
 
-class Moment(NamedTuple):
-    """Which events were committed when it was taken."""
+class LogSnapshot(NamedTuple):
+    """Which events were committed when it was taken: all up to `start`, and those of ended transactions."""
 
     start: Position
     end: int
     running: frozenset[int]
 
-    def had(self, position: Position) -> bool:
-        """Whether the event at `position` had been committed: transactions below `end` that did not run."""
+    def includes(self, position: Position) -> bool:
+        """Whether the event at `position` was committed: transactions below `end` that were not running."""
         return position <= self.start or (position.xid < self.end and position.xid not in self.running)
 
 
-class News(NamedTuple):
-    """Events as (position, (id, type, subject, time)); `held_up` if more are committed but not settled."""
+class NewEvents(NamedTuple):
+    """Events as (position, (id, type, subject, time)); `held_up` if more are committed but not final."""
 
     events: list[tuple[Position, Row]]
     held_up: bool
 
 
-async def now(reading: Reading) -> Moment:
-    """The present moment; whatever commits later is behind its `start`."""
+async def snapshot(reading: Reading) -> LogSnapshot:
+    """Which events are committed now; those that are committed later come after its `start`."""
     row = await reading.row(events.MOMENT)
     assert row is not None
     first, end, running = row[0].split(":")
-    return Moment(
-        Position(int(first), row[1]), int(end), frozenset(int(each) for each in running.split(",") if each)
-    )
+    running_xids = frozenset(int(each) for each in running.split(",") if each)
+    return LogSnapshot(Position(int(first), row[1]), int(end), running_xids)
 
 
-async def after(reading: Reading, position: Position, limit: int) -> News:
-    """Up to `limit` events behind `position`, in the log's order."""
-    found = await reading.rows(events.AFTER, xid=position.xid, seq=position.seq, limit=limit)
-    settled = [(Position(row[1], row[2]), row[3:]) for row in found if row[1] < row[0]]
-    return News(settled, held_up=len(settled) < len(found))
+async def after(reading: Reading, position: Position, limit: int) -> NewEvents:
+    """Up to `limit` events behind `position`, in the order of the log."""
+    rows = await reading.rows(events.AFTER, xid=position.xid, seq=position.seq, limit=limit)
+    final = [(Position(row[1], row[2]), row[3:]) for row in rows if row[1] < row[0]]
+    return NewEvents(final, held_up=len(final) < len(rows))

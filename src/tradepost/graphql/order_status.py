@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from tradepost.access.caller import Caller
 from tradepost.domain.ids import is_id
 from tradepost.domain.order import Order
-from tradepost.events.feed import Feed, Told
+from tradepost.events.feed import Feed, FeedEvent
 from tradepost.graphql.context import Context
 from tradepost.problems import NotFound
 from tradepost.resource import Resource
@@ -43,9 +43,9 @@ class OrderStatus:
         belongs to another user than the caller's.
         """
         Context(caller, self._database.reading()).admit(self._resource)
-        events: asyncio.Queue[Told] = asyncio.Queue()
+        events: asyncio.Queue[FeedEvent] = asyncio.Queue()
 
-        def enqueue(event: Told) -> None:
+        def enqueue(event: FeedEvent) -> None:
             if event.type in self._statuses:
                 events.put_nowait(event)
 

@@ -1,7 +1,7 @@
-"""An attempt: a delivery rendered, signed and posted, once, or twice while a secret is being rotated.
+"""An attempt: a delivery rendered, signed and posted; once, or twice while a secret is being rotated.
 
-Signed with the current secret first. What a receiver answers to that with anything but 2xx is posted again
-at once under the retiring secret, so that one that has not switched yet loses nothing.
+The current secret signs first. If the receiver answers with anything but 2xx, the delivery is posted again at
+once under the retiring secret, so that a receiver that has not switched yet loses nothing.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from tradepost.clock import instant
 from tradepost.domain.webhook_delivery import Attempt
 from tradepost.egress.client import Reply
-from tradepost.webhooks.envelope import Event, render
+from tradepost.webhooks.envelope import EventRow, render
 from tradepost.webhooks.signature import signed
 
 
@@ -30,8 +30,10 @@ class Secret(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """An endpoint as it was when its deliveries were claimed: since when it fails, and when it was noted last
-    that it does, as instants; None if it works.
+    """An endpoint as it was when its deliveries were claimed.
+
+    `failing_since` is the instant at which its failures began, `failed_at` that at which the last one was
+    noted; both are None if it works.
     """
 
     id: str
@@ -44,61 +46,68 @@ class Receiver(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A delivery under a lease. `attempts` is the JSON of those before; `due` an instant.
+    """A delivery under a lease. `attempts` is the JSON of those already made; `number` is that of the next.
 
-    Without an event there is nothing to send: it was forgotten meanwhile.
+    Without an event there is nothing to send: it was deleted after the delivery was queued.
     """
 
     id: str
     lease: str
     receiver: Receiver
-    event: Event | None
+    event: EventRow | None
     number: int
     attempts: str
-    due: str
+    due_at: str
 
 
 @dataclass(slots=True)
-class Outcome:
-    """What an attempt came to: its requests, the answer to the last of them, and when it ended (ms)."""
+class AttemptOutcome:
+    """What an attempt came to: its requests, the reply to the last one, and when it ended (ms since 1970).
+
+    `confirmed_by` is the id of the secret under which the receiver accepted the delivery.
+    """
 
     claimed: Claimed
     requests: list[Attempt] = field(default_factory=list)
     reply: Reply | None = None
-    confirmed_by: str | None = None  # the id of the secret it was accepted under
-    ended: int = 0
+    confirmed_by: str | None = None
+    ended_ms: int = 0
 
     @property
     def delivered(self) -> bool:
+        """Whether the receiver accepted the delivery."""
         return self.confirmed_by is not None
 
 
-async def attempt(poster: Poster, now: Callable[[], int], claimed: Claimed) -> Outcome:
-    """Makes an attempt; it may take twice the time that a receiver has to answer."""
-    outcome = Outcome(claimed)
+async def attempt(poster: Poster, now_ms: Callable[[], int], claimed: Claimed) -> AttemptOutcome:
+    """Makes an attempt, which may take twice the time that a receiver has to answer.
+
+    Raises ValueError if a secret is not base64; whatever the receiver does raises nothing.
+    """
+    outcome = AttemptOutcome(claimed)
     receiver = claimed.receiver
     if claimed.event is not None:
-        reply = await _post(poster, now, outcome, claimed.event, receiver.current)
+        reply = await _post(poster, now_ms, outcome, claimed.event, receiver.current)
         if receiver.retiring and reply.status is not None and not outcome.delivered:
-            await _post(poster, now, outcome, claimed.event, receiver.retiring)
-    outcome.ended = now()
+            await _post(poster, now_ms, outcome, claimed.event, receiver.retiring)
+    outcome.ended_ms = now_ms()
     return outcome
 
 
 async def _post(
-    poster: Poster, now: Callable[[], int], outcome: Outcome, event: Event, secret: Secret
+    poster: Poster, now_ms: Callable[[], int], outcome: AttemptOutcome, event: EventRow, secret: Secret
 ) -> Reply:
     claimed = outcome.claimed
-    at = now()
-    body = render(event, instant(at), claimed.number)
+    signed_ms = now_ms()
+    body = render(event, instant(signed_ms), claimed.number)
     headers = [("Content-Type", claimed.receiver.content_type)]
-    headers += signed(event.id, at // 1000, body, secret.value)
+    headers += signed(event.id, signed_ms // 1000, body, secret.value)
     reply = await poster.post(claimed.receiver.url, headers, body)
     outcome.reply = reply
     outcome.requests.append(
         Attempt(
             number=claimed.number,
-            attempted_at=instant(at),
+            attempted_at=instant(signed_ms),
             duration_ms=round(1000 * reply.seconds),
             response_status=reply.status,
             error=reply.error,

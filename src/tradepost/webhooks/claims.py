@@ -1,12 +1,12 @@
-"""Claims: what is due is taken under a lease that is committed before anything is sent.
+"""Claims: due deliveries are taken under a lease that is committed before anything is sent.
 
-Whoever is killed in between has claimed in vain: the lease ends and the same attempt is made by another. An
-endpoint is held while its deliveries are chosen, so that workers together never exceed its slots.
+If a worker is killed in between, its claim was in vain: the lease ends, and another worker makes the same
+attempt. Endpoints are locked while their deliveries are picked, so all workers together keep to the slots.
 """
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,114 +17,86 @@ from tradepost.problems import Unavailable
 from tradepost.storage.database import Row, Writing
 from tradepost.storage.statements import webhook_deliveries, webhook_endpoints
 from tradepost.webhooks.attempt import Claimed, Receiver, Secret
-from tradepost.webhooks.envelope import Event
-from tradepost.webhooks.slots import chosen
+from tradepost.webhooks.envelope import EventRow
+from tradepost.webhooks.fairness import Candidate, Pick
 
 _log = logging.getLogger("tradepost.webhooks")
 
-_OPENED_KEPT = 10_000
+Picker = Callable[[Iterable[Candidate]], Pick]
+
+_SECRETS_CACHED = 10_000
 
 
-class Candidate(NamedTuple):
-    """A delivery that waits, and how many of its endpoint are out."""
+class Claim(NamedTuple):
+    """What was picked and leased; `contended` says that another worker had locked one of the endpoints."""
 
-    id: str
-    endpoint_id: str
-    later: int
-    out_first: int
-    out_later: int
-    number: int
-    attempts: str
-    due: str
-    event_id: str | None
-    event_type: str
-    created_at: str
-    source: str | None
+    deliveries: list[Claimed]
+    pick: Pick
+    contended: bool
 
 
-_WIDTH = len(Candidate._fields)
+NOTHING = Claim([], Pick([], None), contended=False)
 
 
 class Claims:
-    """Claims deliveries; `lease_ms` is for how long."""
+    """Claims deliveries under leases of `lease_ms`."""
 
     def __init__(self, emitter: Emitter, sealer: Sealer, lease_ms: int) -> None:
         self._emitter = emitter
         self._lease_ms = lease_ms
-        self._opened = lru_cache(_OPENED_KEPT)(sealer.open)
-        self._shut: set[str] = set()  # secrets that were sealed with a key we have not
+        self._opened = lru_cache(_SECRETS_CACHED)(sealer.open)
+        self._unreadable: set[str] = set()  # secrets that were sealed with a key we do not have
 
-    async def claim(
-        self, tx: Writing, endpoint_ids: Sequence[str], room: int, now: int, lease: str
-    ) -> tuple[list[Claimed], bool]:
-        """What is claimed of these endpoints, up to `room`; and whether all of them could be held."""
-        held = await tx.rows(webhook_endpoints.HOLD, ids=list(endpoint_ids))
-        free = len({row[0] for row in held}) == len(endpoint_ids)
-        receivers = self._receivers(held)
+    async def claim(self, tx: Writing, ids: list[str], pick: Picker, now_ms: int, lease: str) -> Claim:
+        """Claims what `pick` says of the waiting deliveries of these endpoints."""
+        locked = await tx.rows(webhook_endpoints.HOLD, ids=ids)
+        contended = len({row[0] for row in locked}) < len(ids)
+        receivers = self._receivers(locked)
         if not receivers:
-            return [], free
-        rows = await tx.rows(webhook_deliveries.CANDIDATES, lanes=list(receivers), now=instant(now))
-        picked = _picked(rows)[:room]
-        taken = await self._take(tx, [candidate.id for candidate, _ in picked], now, lease)
-        claimed = [self._claimed(each, event, receivers, lease) for each, event in picked if each.id in taken]
-        return claimed, free
+            return NOTHING._replace(contended=contended)
+        rows = await tx.rows(webhook_deliveries.CANDIDATES, lanes=list(receivers), now=instant(now_ms))
+        picked = pick(Candidate._make((*row[:5], row[5:])) for row in rows)
+        leased = await self._lease(tx, [each.delivery_id for each in picked.deliveries], now_ms, lease)
+        candidates = [each for each in picked.deliveries if each.delivery_id in leased]
+        return Claim([self._claimed(each, receivers, lease) for each in candidates], picked, contended)
 
-    async def _take(self, tx: Writing, ids: list[str], now: int, lease: str) -> set[str]:
-        """Those of deliveries that are still to be had: one that was put back may have been concluded."""
+    async def _lease(self, tx: Writing, ids: list[str], now_ms: int, lease: str) -> set[str]:
+        """Which of the deliveries are leased: not those whose attempt was written down a moment ago."""
         if not ids:
             return set()
-        until = {"now": instant(now), "until": instant(now + self._lease_ms)}
+        until = {"now": instant(now_ms), "until": instant(now_ms + self._lease_ms)}
         return {row[0] for row in await tx.rows(webhook_deliveries.LEASE, ids=ids, lease=lease, **until)}
 
-    def _receivers(self, held: Iterable[Row]) -> dict[str, Receiver]:
+    def _receivers(self, locked: Iterable[Row]) -> dict[str, Receiver]:
         rows: dict[str, list[Row]] = defaultdict(list)
-        for row in held:
+        for row in locked:
             rows[row[0]].append(row)
-        found = {endpoint_id: self._receiver(mine) for endpoint_id, mine in rows.items()}
-        return {endpoint_id: receiver for endpoint_id, receiver in found.items() if receiver is not None}
+        receivers = [self._receiver(each) for each in rows.values()]
+        return {each.id: each for each in receivers if each is not None}
 
     def _receiver(self, rows: list[Row]) -> Receiver | None:
-        """An endpoint with its secrets; None if they cannot be opened, which is to hold up no other."""
-        endpoint_id, url, content_type, failing_since, failed_at, *_ = rows[0]
+        """An endpoint with its secrets; None if its current one cannot be opened, which delays no other."""
         secrets = {status: self._secret(secret_id, sealed) for *_, secret_id, status, sealed in rows}
         current = secrets.get("CURRENT")
         if current is None:
             return None
-        return Receiver(
-            endpoint_id, url, content_type, failing_since, failed_at, current, secrets.get("RETIRING")
-        )
+        return Receiver._make((*rows[0][:5], current, secrets.get("RETIRING")))
 
     def _secret(self, secret_id: str, sealed: str) -> Secret | None:
-        """A secret in the clear; None, once with a line in the log, if our key does not open it."""
-        if sealed in self._shut:
+        """A secret in the clear; None, with one line in the log, if our key does not open it."""
+        if sealed in self._unreadable:
             return None
         try:
             return Secret(secret_id, self._opened(sealed))
         except Unavailable:
-            _log.error("webhook secret %s cannot be opened: rotate it, or bring its key back", secret_id)
-            self._shut.add(sealed)
+            _log.error("webhook secret %s cannot be opened: rotate it, or restore its key", secret_id)
+            self._unreadable.add(sealed)
             return None
 
-    def _claimed(
-        self, each: Candidate, event: Event | None, receivers: dict[str, Receiver], lease: str
-    ) -> Claimed:
-        receiver = receivers[each.endpoint_id]
-        if each.event_id is None:
-            event = self._ping(each)
-        return Claimed(each.id, lease, receiver, event, each.number, each.attempts, each.due)
-
-    def _ping(self, each: Candidate) -> Event:
-        row = ping(self._emitter, each.id, each.endpoint_id, each.source or "", each.created_at)
-        return Event(**row)
-
-
-def _picked(rows: Iterable[Row]) -> list[tuple[Candidate, Event | None]]:
-    """What goes out now of what waits, endpoint by endpoint in the order of their ids."""
-    queues: dict[str, tuple[list[Row], list[Row], list[Row]]] = defaultdict(lambda: ([], [], []))
-    for row in rows:
-        queues[row[1]][row[2]].append(row)
-    return [
-        (Candidate(*row[:_WIDTH]), None if row[_WIDTH] is None else Event(*row[_WIDTH:]))
-        for _, (first, retries, again) in sorted(queues.items())
-        for row in chosen(first, retries + again, *(first or retries or again)[0][3:5])
-    ]
+    def _claimed(self, candidate: Candidate, receivers: dict[str, Receiver], lease: str) -> Claimed:
+        delivery_id, endpoint_id, *_ = candidate
+        number, attempts, due_at, event_id, _, created_at, source, *row = candidate.details
+        event = None if row[0] is None else EventRow(*row)
+        if event_id is None:
+            event = EventRow(**ping(self._emitter, delivery_id, endpoint_id, source or "", created_at))
+        return Claimed(delivery_id, lease, receivers[endpoint_id], event, number, attempts, due_at)

@@ -1,7 +1,7 @@
 """The body of a delivery: the event as `GET /v1/events` shows it, and when and how often it was sent.
 
 `signedat` and `attempt` are extension attributes (CloudEvents 1.0.2, "Extension Context Attributes"). They
-differ from attempt to attempt, so the body is rendered and signed anew each time; all else stays as it was.
+differ from attempt to attempt, so each attempt renders and signs its own body; all else stays the same.
 """
 
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from msgspec.json import Encoder
 _encode = Encoder().encode
 
 
-class Event(NamedTuple):
-    """An event as its row in the log holds it; `data` is JSON text."""
+class EventRow(NamedTuple):
+    """An event as its row in the log holds it; `data` is JSON text, `time` RFC 3339."""
 
     id: str
     source: str
@@ -42,8 +42,8 @@ class _Envelope(Struct):
     attempt: int
 
 
-def render(event: Event, signed_at: str, attempt: int) -> bytes:
-    """The JSON of an attempt from 0 to 7; `signed_at` is RFC 3339 in UTC, with milliseconds and `Z`."""
+def render(event: EventRow, signed_at: str, attempt: int) -> bytes:
+    """The JSON of an attempt (the first is 0); `signed_at` is RFC 3339 in UTC, with milliseconds and `Z`."""
     return _encode(
         _Envelope(
             event.id,

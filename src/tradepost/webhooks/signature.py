@@ -1,9 +1,9 @@
 """Signatures of webhook deliveries: made by the service, verified by the receiver.
 
-Two of them go with each delivery: `X-Signature-256`, an HMAC-SHA256 of the body alone, and the three headers
-of Standard Webhooks, whose libraries verify them. The time that limits replays is inside the signed body.
+Each delivery carries two: `X-Signature-256`, an HMAC-SHA256 of the body alone, and the three headers of
+Standard Webhooks, which its libraries verify. The time that limits replays is inside the signed body.
 
-This file needs Python 3.11 and its standard library, nothing else: a receiver may copy it as it is.
+This file needs nothing but Python 3.11 and its standard library: a receiver may copy it as it is.
 """
 
 import hmac
@@ -21,18 +21,18 @@ _HEADER = re.compile(r"sha256=[0-9a-f]{64}")
 
 
 class VerificationError(Exception):
-    """A delivery that is not to be trusted; the message says what is wrong and what to do."""
+    """A delivery cannot be trusted; the message says what is wrong and what to do."""
 
 
 def sign(body: bytes, secret: str) -> str:
-    """`sha256=<hex>`: keyed with the whole secret as it stands, `whsec_` included."""
+    """`sha256=<hex>`: the key is the whole secret, including `whsec_`."""
     return "sha256=" + hmac.digest(secret.encode(), body, "sha256").hex()
 
 
 def standard(event_id: str, timestamp: int, body: bytes, secret: str) -> str:
-    """`v1,<base64>`, as Standard Webhooks has it; the key is what is base64 behind `whsec_`.
+    """`v1,<base64>`, as Standard Webhooks defines it; the key is the base64 part of the secret.
 
-    `timestamp` is in seconds since 1970. Raises ValueError if the secret is not base64.
+    `timestamp` is in seconds since 1970. Raises ValueError if that part is not base64.
     """
     key = b64decode(secret.removeprefix(_PREFIX))
     signed_content = f"{event_id}.{timestamp}.".encode() + body
@@ -40,7 +40,10 @@ def standard(event_id: str, timestamp: int, body: bytes, secret: str) -> str:
 
 
 def signed(event_id: str, timestamp: int, body: bytes, secret: str) -> list[tuple[str, str]]:
-    """The headers of a delivery that carry its signatures; `timestamp` in seconds since 1970."""
+    """The headers of a delivery that carry its signatures; `timestamp` is in seconds since 1970.
+
+    Raises ValueError if the secret is not base64 after `whsec_`.
+    """
     return [
         ("X-Signature-256", sign(body, secret)),
         ("webhook-id", event_id),
@@ -57,7 +60,7 @@ def verify(
     *,
     now: float | None = None,
 ) -> dict[str, Any]:
-    """The event of a delivery whose signature is right and whose time is near; else `VerificationError`.
+    """The event of a delivery. Raises `VerificationError` unless its signature is right and its time is near.
 
     `body` is what arrived, byte for byte; `header` is the value of `X-Signature-256`; `secrets` are those of
     the endpoint, two while they are being rotated. `tolerance` and `now` are in seconds, `now` since 1970.
@@ -71,23 +74,23 @@ def verify(
 
 def _check_signature(body: bytes, header: str | None, secrets: list[str]) -> None:
     if not secrets or not all(secrets):
-        message = "There is no secret to verify with, or an empty one: pass those that the endpoint was given"
+        message = "No secret to verify with, or an empty one: pass the secrets of the endpoint"
         raise VerificationError(message)
     if not header:
-        message = "There is no signature: pass the value of the header X-Signature-256; without it answer 401"
+        message = "No signature: pass the value of the header X-Signature-256; if there is none, answer 401"
         raise VerificationError(message)
     if not _HEADER.fullmatch(header):
         message = (
-            "The signature has to be sha256= and 64 lower-case hexadecimal digits: pass the value of the "
-            "header X-Signature-256 as it came; if it is not so, answer 401"
+            "The signature must be sha256= and 64 lower-case hexadecimal digits: pass the value of the "
+            "header X-Signature-256 as it arrived; if that is the value, answer 401"
         )
         raise VerificationError(message)
-    # Every secret is tried, so that the time taken tells nothing of which one it was.
-    found = [hmac.compare_digest(sign(body, secret), header) for secret in secrets]
-    if not any(found):
+    # Every secret is tried, so that the time taken does not reveal which one it was.
+    matches = [hmac.compare_digest(sign(body, secret), header) for secret in secrets]
+    if not any(matches):
         message = (
-            "The signature is of another body or another secret: pass the bytes as they arrived, before any "
-            "parsing, and the secret of this endpoint; if both are right, answer 401"
+            "The signature belongs to another body or another secret: pass the bytes as they arrived, before "
+            "any parsing, and the secrets of this endpoint; if both are right, answer 401"
         )
         raise VerificationError(message)
 
@@ -96,23 +99,23 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         event = json.loads(body.decode())
     except (ValueError, RecursionError):
-        message = "The body is signed, but is not JSON: answer 401, and tell whoever sends it"
+        message = "The body is signed, but is not JSON: answer 401, and tell the sender"
         raise VerificationError(message) from None
     if not isinstance(event, dict):
-        message = "The body is signed, but is not a JSON object: answer 401, and tell whoever sends it"
+        message = "The body is signed, but is not a JSON object: answer 401, and tell the sender"
         raise VerificationError(message)
     return event
 
 
 def _signed_at(event: dict[str, Any]) -> float:
-    """In seconds since 1970: `signedat`, which is new in each attempt; `time` where there is none."""
+    """Seconds since 1970, from `signedat`, which differs in each attempt, or from `time` without it."""
     name = "time" if event.get("signedat") is None else "signedat"
     try:
         moment = datetime.fromisoformat(str(event.get(name)).upper())
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        message = f"The body's `{name}` is not an RFC 3339 time: answer 401, and tell whoever sends it"
+        message = f"The body's `{name}` is not an RFC 3339 time: answer 401, and tell the sender"
         raise VerificationError(message)
     return moment.timestamp()
 
@@ -121,13 +124,13 @@ def _check_age(signed_at: float, now: float, tolerance: float) -> None:
     age = now - signed_at
     if age > tolerance:
         message = (
-            f"The delivery was signed {age:.0f} s ago, and may be a replay: answer 401, and it will be sent "
-            "again, signed anew; if all of them are old, set this machine's clock"
+            f"The delivery was signed {age:.0f} s ago and may be a replay: answer 401, and it will be sent "
+            "again with a new signature; if all deliveries are old, set this machine's clock"
         )
         raise VerificationError(message)
     if age < -tolerance:
         message = (
-            f"The delivery was signed {-age:.0f} s in the future: answer 401, and it will be sent again; if "
-            "all of them are early, set this machine's clock"
+            f"The delivery was signed {-age:.0f} s in the future: answer 401, and it will be sent again; "
+            "if all deliveries are early, set this machine's clock"
         )
         raise VerificationError(message)

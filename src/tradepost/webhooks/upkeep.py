@@ -1,7 +1,7 @@
-"""Upkeep: what deliveries need now and then, beside being delivered.
+"""Upkeep: what deliveries need now and then besides being delivered.
 
-Claims of those who did not come back are put back. Redeliveries are made into deliveries, piece by piece.
-How much waits, and since when, is measured.
+Claims of workers that did not come back are released. Redeliveries become deliveries, piece by piece. The
+backlog is measured: how many deliveries wait, and since when.
 """
 
 import asyncio
@@ -17,17 +17,16 @@ from tradepost.domain.webhook_redelivery import WebhookRedelivery
 from tradepost.metrics import DeliveryFigures
 from tradepost.perform import Performer
 from tradepost.problems import Problem
-from tradepost.storage.database import Row, Writing
-from tradepost.storage.statement import Statement
+from tradepost.storage.database import Row
 from tradepost.storage.statements import webhook_deliveries
 from tradepost.webhooks.leases import Leases
 
 _log = logging.getLogger("tradepost.webhooks")
 
-_EVERY_SECONDS = 1.0
-_MEASURED_EVERY = 30  # rounds
+_ROUND_SECONDS = 1.0
+_ROUNDS_PER_MEASUREMENT = 30
 _PIECE = 500  # deliveries made in one transaction
-_PIECES = 20  # of them in a round
+_PIECES = 20  # in one round
 _SERVICE = Caller(key_id="webhooks", scopes=frozenset())
 
 
@@ -40,7 +39,7 @@ class Upkeep:
         self._clock = performer.clock
         self._figures = figures
         self._leases = Leases()
-        self._behind = ""  # the redelivery that had its turn last
+        self._resume_after = ""  # the redelivery that had the last turn
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -49,50 +48,58 @@ class Upkeep:
             try:
                 await self.release()
                 await self.redeliver()
-                if rounds % _MEASURED_EVERY == 0:
+                if rounds % _ROUNDS_PER_MEASUREMENT == 0:
                     await self.measure()
             except Problem as problem:
-                _log.warning("no upkeep of deliveries this time: %s", problem.detail)
+                _log.warning("the upkeep of deliveries failed; it is tried again: %s", problem.detail)
             except Exception:  # noqa: BLE001 (whatever it is, it is tried again)
-                _log.exception("no upkeep of deliveries this time")
+                _log.exception("the upkeep of deliveries failed; it is tried again")
             rounds += 1
-            await asyncio.sleep(_EVERY_SECONDS)
+            await asyncio.sleep(_ROUND_SECONDS)
 
     async def release(self) -> None:
-        """Puts back what is claimed under leases that are over, or by processes that are."""
+        """Releases what is claimed under leases that have ended, or by processes that no longer run.
+
+        Raises what the database raises, as do `redeliver` and `measure`.
+        """
         since: str | None = ""
         while since is not None:
-            out = await self._database.reading().rows(webhook_deliveries.LEASES, since=since)
-            await self._release(out)
-            full = len(out) == webhook_deliveries.LEASES_AT_ONCE and out[-1][0] != since
-            since = out[-1][0] if full else None  # an endpoint has few: what it has is seen twice
+            leased = await self._database.reading().rows(webhook_deliveries.LEASES, since=since)
+            await self._release(leased)
+            is_full = len(leased) == webhook_deliveries.LEASES_AT_ONCE and leased[-1][0] != since
+            since = leased[-1][0] if is_full else None  # the leases of that endpoint, few, are seen twice
 
     async def redeliver(self) -> None:
-        """Makes deliveries of redeliveries, a piece of each in turn: all that can be made now, or so many
-        that other upkeep is not kept waiting."""
+        """Makes deliveries of redeliveries, one piece of each in turn.
+
+        It stops when none can be made at present, or after so many that other upkeep is not kept waiting.
+        """
         idle = False  # since a round began
         for _ in range(_PIECES):
             piece = await self._redeliver_piece()
             if piece is not None:
-                self._behind, idle = piece.id, idle and not piece.moved
+                self._resume_after, idle = piece.id, idle and not piece.moved
             elif idle:
                 break
             else:
-                self._behind, idle = "", True
+                self._resume_after, idle = "", True
 
     async def measure(self) -> None:
-        """Measures what waits."""
-        row = await self._database.reading().rows(webhook_deliveries.BACKLOG)
-        pending, due = row[0]
-        self._figures.waits(pending, None if due is None else parse_instant(due), self._clock.now())
+        """Measures the backlog."""
+        [(pending, due_at)] = await self._database.reading().rows(webhook_deliveries.BACKLOG)
+        self._figures.waits(pending, None if due_at is None else parse_instant(due_at), self._clock.now())
 
-    async def _release(self, out: list[Row]) -> None:
-        now = instant(self._clock.now())
-        over = {lease for *_, lease, until in out if until < now}
-        gone = over.union(self._leases.of_the_dead({lease for *_, lease, _ in out} - over))
-        if gone:
-            ids = [delivery_id for _, delivery_id, lease, _ in out if lease in gone]
-            released = await self._run(webhook_deliveries.RELEASE, ids=ids, leases=sorted(gone))
+    async def _release(self, leased: list[Row]) -> None:
+        now_at = instant(self._clock.now())
+        ended = {lease for *_, lease, until in leased if until < now_at}
+        running = {lease for *_, lease, _ in leased} - ended
+        to_release = ended.union(self._leases.of_dead_processes(running))
+        if to_release:
+            ids = [delivery_id for _, delivery_id, lease, _ in leased if lease in to_release]
+            leases = sorted(to_release)
+            released = await self._database.write(
+                lambda tx: tx.run(webhook_deliveries.RELEASE, ids=ids, leases=leases)
+            )
             self._figures.expired += released
             self._database.wake()
 
@@ -103,14 +110,8 @@ class Upkeep:
 
         async def action(change: Change) -> Answer:
             nonlocal made
-            made = await webhook_redeliveries.expand(change, self._behind, _PIECE)
+            made = await webhook_redeliveries.expand(change, self._resume_after, _PIECE)
             return Answer(204, [], b"")
 
         await self._performer.perform(_SERVICE, action, record=WebhookRedelivery, source="")
         return made
-
-    async def _run(self, statement: Statement, **given: object) -> int:
-        async def work(tx: Writing) -> int:
-            return await tx.run(statement, **given)
-
-        return await self._database.write(work)

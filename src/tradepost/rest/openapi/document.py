@@ -16,9 +16,10 @@ from tradepost.rest.openapi.introduction import introduction
 from tradepost.rest.openapi.operations import SECURITY, ResourceOperations
 from tradepost.rest.openapi.parameters import SHARED
 from tradepost.rest.openapi.schemas import Json, Schemas
-from tradepost.rest.openapi.webhooks import PARAMETERS, webhooks
+from tradepost.rest.openapi.webhooks import PARAMETERS, attempt_number, webhooks
 from tradepost.rest.openapi.words import heading
 from tradepost.rest.shape import Shape
+from tradepost.settings import Settings
 from tradepost.versions.changes import Version
 
 _KEY: Json = {
@@ -35,11 +36,12 @@ def document(
     shapes: Mapping[type[Record], Shape],
     base_url: str,
     event_types: Sequence[str],
+    settings: Settings,
     *,
     deprecated: bool = False,
 ) -> Json:
-    """The OpenAPI document of a version; `event_types` by their full names."""
-    schemas, answers = Schemas(shapes), Answers(base_url)
+    """The OpenAPI document of a version; `event_types` by their full names, `settings` of the service."""
+    schemas, answers = Schemas(shapes, attempt_number(settings)), Answers(base_url)
     example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
     examples = Examples(shapes, base_url, example)
     operations = ResourceOperations(list(shapes.values()), schemas, answers, examples, deprecated)
@@ -47,13 +49,13 @@ def document(
         address.path: operations.at(address) for shape in shapes.values() for address in addresses(shape)
     }
     paths |= document_paths(version.name, event_types, answers)
-    received = webhooks(event_types, schemas, examples)
+    received = webhooks(event_types, schemas, examples, settings)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "tradepost",
             "summary": "Orders, users and products.",
-            "description": introduction(),
+            "description": introduction(settings),
             "version": version.name,
             "license": {"name": "MIT", "identifier": "MIT"},
         },

@@ -55,9 +55,10 @@ _KNOWN: dict[tuple[str, str], Json] = {
 class Schemas:
     """The schemas of one version, each made once and referred to from then on."""
 
-    def __init__(self, shapes: Mapping[type[Record], Shape]) -> None:
+    def __init__(self, shapes: Mapping[type[Record], Shape], attempt_number: Json) -> None:
         self.shapes = shapes
         self.made: Json = {}
+        self._configured = {("Attempt", "number"): attempt_number}  # of structs, what the settings say
 
     def item(self, shape: Shape) -> Json:
         """A whole item, as every answer shows it that is not told otherwise by `fields`."""
@@ -276,6 +277,8 @@ class Schemas:
         name = f"#/components/schemas/{pascal(record.kind)}{{name}}"
         _, structs = msgspec.json.schema_components([each.type], ref_template=name)
         for struct, schema in structs.items():
+            for member, shown in schema["properties"].items():
+                shown.update(self._configured.get((struct, member), {}))
             self._named(f"{pascal(record.kind)}{struct}", {k: v for k, v in schema.items() if k != "title"})
         return typed(each, name)
 

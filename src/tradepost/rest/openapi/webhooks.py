@@ -7,7 +7,8 @@ from tradepost.domain.webhook_endpoint import WebhookEndpoint
 from tradepost.events.event_type import EventType
 from tradepost.rest.openapi.examples import Examples, named
 from tradepost.rest.openapi.schemas import Json, Schemas
-from tradepost.rest.openapi.words import heading, pascal
+from tradepost.rest.openapi.words import duration, heading, pascal
+from tradepost.settings import Settings
 
 _TYPES = ("application/cloudevents+json", "application/json")
 
@@ -51,41 +52,34 @@ PARAMETERS: dict[str, Json] = {
         "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
     ),
 }
-_RESPONSES: Json = {
-    "2XX": {"description": "Any status of success acknowledges the event, if it comes within 5 seconds."},
-    "default": {
-        "description": "Anything else, a redirect too, or no answer in time: the event is sent again 5 s, "
-        "30 s, 2 min, 10 min, 1 h, 6 h and 24 h after the failure before, then it is abandoned."
-    },
-}
-_ADDED: Json = {
-    "signedat": {
-        "type": "string",
-        "format": "date-time",
-        "description": "When this attempt was signed: refuse what is more than five minutes old.",
-    },
-    "attempt": {
-        "type": "integer",
-        "minimum": 0,
-        "maximum": 7,
-        "description": "0 is the first attempt; 1 to 7 are retries.",
-    },
+_SIGNED_AT: Json = {
+    "type": "string",
+    "format": "date-time",
+    "description": "When this attempt was signed: refuse what is more than five minutes old.",
 }
 
 
-def webhooks(event_types: Sequence[str], schemas: Schemas, examples: Examples) -> Json:
+def attempt_number(settings: Settings) -> Json:
+    """What the schedule of retries says of the number of an attempt."""
+    retries = len(settings.webhook_schedule)
+    others = f"1 to {retries} are retries" if retries > 1 else "1 is the retry"
+    return {"maximum": retries, "description": f"0 is the first attempt; {others}."}
+
+
+def webhooks(event_types: Sequence[str], schemas: Schemas, examples: Examples, settings: Settings) -> Json:
     """The requests by the types of their events; none where there are no endpoints to send them to."""
     if not {Event, WebhookEndpoint} <= schemas.shapes.keys():
         return {}
-    return {each: {"post": _received(each, schemas, examples)} for each in event_types}
+    return {each: {"post": _received(each, schemas, examples, settings)} for each in event_types}
 
 
-def _received(event_type: str, schemas: Schemas, examples: Examples) -> Json:
+def _received(event_type: str, schemas: Schemas, examples: Examples, settings: Settings) -> Json:
     kind, verb, version = named(event_type)
     suffix = "" if version == "1" else f"V{version}"
     event = schemas.shapes[Event]
+    number = {"type": "integer", "minimum": 0, **attempt_number(settings)}
     schema = {
-        **schemas.delivered(event, _ADDED),
+        **schemas.delivered(event, {"signedat": _SIGNED_AT, "attempt": number}),
         "properties": {event.names["type"]: {"const": event_type}},
     }
     media = {"schema": schema, "example": examples.delivered(event, event_type)}
@@ -98,5 +92,17 @@ def _received(event_type: str, schemas: Schemas, examples: Examples) -> Json:
         "security": [],
         "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in PARAMETERS],
         "requestBody": {"required": True, "content": dict.fromkeys(_TYPES, media)},
-        "responses": _RESPONSES,
+        "responses": _responses(settings),
     }
+
+
+def _responses(settings: Settings) -> Json:
+    timeout = f"{settings.webhook_timeout:g} second{'' if settings.webhook_timeout == 1 else 's'}"
+    *earlier, last = map(duration, settings.webhook_schedule)
+    delays = f"{', '.join(earlier)} and {last}" if earlier else last
+    success = f"Any status of success acknowledges the event, if it comes within {timeout}."
+    failure = (
+        "Anything else, a redirect too, or no answer in time: the event is sent again "
+        f"{delays} after the failure before, then it is abandoned."
+    )
+    return {"2XX": {"description": success}, "default": {"description": failure}}

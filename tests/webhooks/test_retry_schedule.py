@@ -12,7 +12,7 @@ from tests.webhooks.courier import Courier, Receiver, an_endpoint, deliveries_of
 from tradepost.clock import parse_instant
 from tradepost.settings import Settings
 from tradepost.webhooks import verify
-from tradepost.webhooks.schedule import Schedule
+from tradepost.webhooks.retry_schedule import RetrySchedule
 
 DELAYS = (5, 30, 120, 600, 3600, 21_600, 86_400)  # specification 6.5
 
@@ -22,7 +22,7 @@ NewReceiver = Callable[..., Receiver]
 @given(st.integers(0, 6), st.integers(0, 10**13))
 def test_a_retry_is_never_early_and_at_most_a_tenth_late(number: int, ended: int) -> None:
     """The retry after an attempt is due after its delay, and no more than 10 % of that later."""
-    due = Schedule(Settings().webhook_schedule).after(number, ended, None)
+    due = RetrySchedule(Settings().webhook_schedule).after(number, ended, None)
     assert due is not None
     assert ended + 1000 * DELAYS[number] <= due <= ended + 1100 * DELAYS[number]
 
@@ -30,13 +30,13 @@ def test_a_retry_is_never_early_and_at_most_a_tenth_late(number: int, ended: int
 @given(st.integers(7, 100), st.none() | st.floats(0, 10**9))
 def test_after_the_last_retry_there_is_no_other(number: int, retry_after: float | None) -> None:
     """The seventh retry is the last, whatever the receiver asks for."""
-    assert Schedule(Settings().webhook_schedule).after(number, 0, retry_after) is None
+    assert RetrySchedule(Settings().webhook_schedule).after(number, 0, retry_after) is None
 
 
 @given(st.integers(0, 6), st.floats(0, 30 * 24 * 3600))
 def test_a_longer_retry_after_is_honoured(number: int, retry_after: float) -> None:
     """A receiver that asks for more time gets it; one that asks for less does not come earlier."""
-    due = Schedule(Settings().webhook_schedule).after(number, 0, retry_after)
+    due = RetrySchedule(Settings().webhook_schedule).after(number, 0, retry_after)
     assert due is not None
     assert due >= 1000 * max(DELAYS[number], retry_after)
 

@@ -15,14 +15,14 @@ import pytest
 from tests.egress.receiving import WAIT
 from tests.egress.zone import OTHER, PUBLIC, Seconds, Zone
 from tradepost.egress.addresses import Blocked
-from tradepost.egress.names import Find, Names
+from tradepost.egress.resolver import Lookup, NameResolver
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
 
 @asynccontextmanager
-async def looking_up(find: Find, **options: Any) -> AsyncIterator[Names]:
-    names = Names(allow_private=False, find=find, **options)
+async def looking_up(lookup: Lookup, **options: Any) -> AsyncIterator[NameResolver]:
+    names = NameResolver(allow_private=False, lookup=lookup, **options)
     try:
         async with asyncio.timeout(WAIT):
             yield names
@@ -74,7 +74,7 @@ def test_good_answers_are_kept_for_half_a_minute(run: Run) -> None:
 
     async def scene() -> None:
         now, zone = Seconds(), Zone(shop=[[PUBLIC], ["127.0.0.1"]])
-        async with looking_up(zone, now=now) as names:
+        async with looking_up(zone, monotonic=now) as names:
             for now.passed in (0.0, 10.0, 29.9):
                 assert await names.addresses("shop") == (PUBLIC,)
             assert zone.asked == ["shop"]
@@ -124,7 +124,7 @@ def test_silent_names_do_not_hold_up_others(run: Run, count: int) -> None:
     async def scene() -> None:
         silent = [f"silent{number}" for number in range(count)]
         now, zone = Seconds(), Zone(*silent, shop=[[PUBLIC]], new=[[OTHER]])
-        async with looking_up(zone, now=now) as names:
+        async with looking_up(zone, monotonic=now) as names:
             await names.addresses("shop")
             now.passed = 31.0
             hanging = [asyncio.create_task(names.addresses(host)) for host in silent]
@@ -146,7 +146,7 @@ def test_while_a_name_is_silent_its_old_answer_stands_for_ten_minutes(run: Run) 
 
     async def scene() -> None:
         now, zone = Seconds(), Zone(shop=[[PUBLIC], [OTHER]])
-        async with looking_up(zone, now=now) as names:
+        async with looking_up(zone, monotonic=now) as names:
             await names.addresses("shop")
             zone.silent.add("shop")
             for now.passed in (30.1, 60.2, 629.0):
@@ -170,13 +170,13 @@ def test_a_late_answer_replaces_the_old_one(run: Run) -> None:
 
     async def scene() -> None:
         now, zone = Seconds(), Zone(shop=[[PUBLIC], ["127.0.0.1"]])
-        async with looking_up(zone, now=now) as names:
+        async with looking_up(zone, monotonic=now) as names:
             await names.addresses("shop")
             zone.silent.add("shop")
             now.passed = 31.0
             assert await names.addresses("shop") == (PUBLIC,)
             zone.speak.set()
-            await asyncio.wait(names._finding.values())
+            await asyncio.wait(names._running.values())
             with pytest.raises(Blocked):
                 await names.addresses("shop")
 
@@ -200,7 +200,7 @@ def test_a_failure_that_says_nothing_of_the_name_leaves_the_old_answer(
 
     async def scene() -> None:
         now = Seconds()
-        async with looking_up(find, now=now) as names:
+        async with looking_up(find, monotonic=now) as names:
             await names.addresses("shop")
             now.passed = 31.0
             if stands:
@@ -226,7 +226,7 @@ def test_those_who_leave_leave_no_warning(run: Run, caplog: pytest.LogCaptureFix
                 task.cancel()
             await asyncio.wait(asking)
             zone.speak.set()
-            await asyncio.wait(names._finding.values())
+            await asyncio.wait(names._running.values())
             gc.collect()
 
     with caplog.at_level(logging.DEBUG):
@@ -245,7 +245,7 @@ def test_closing_ends_the_waiting(run: Run, caplog: pytest.LogCaptureFixture) ->
             await asyncio.sleep(0)
             await names.close()
             for asked in (asking, names.addresses("shop")):
-                with pytest.raises(OSError, match="any more"):
+                with pytest.raises(OSError, match="no longer"):
                     await asked
         zone.speak.set()
 
@@ -257,7 +257,7 @@ def test_a_process_ends_while_names_are_silent() -> None:
     """Nobody waits for a look-up that hangs when the process has closed its names and is done."""
     process = """
 import asyncio, threading
-from tradepost.egress.names import Names
+from tradepost.egress.resolver import NameResolver
 
 begun = threading.Event()
 
@@ -266,7 +266,7 @@ def find(host):
     threading.Event().wait()
 
 async def scene():
-    names = Names(allow_private=False, find=find)
+    names = NameResolver(allow_private=False, lookup=find)
     asking = asyncio.create_task(names.addresses("silent"))
     await asyncio.to_thread(begun.wait)
     await names.close()
@@ -278,14 +278,14 @@ async def scene():
 asyncio.run(scene())
 """
     ended = subprocess.run([sys.executable, "-c", process], capture_output=True, timeout=WAIT, check=True)
-    assert (ended.stdout, ended.stderr) == (b"names are not looked up any more\n", b"")
+    assert (ended.stdout, ended.stderr) == (b"names are no longer looked up\n", b"")
 
 
 def test_the_systems_own_resolver_is_asked(run: Run) -> None:
     """Without a look-up of its own, a name is what the system says it is: localhost is this machine."""
 
     async def scene() -> None:
-        names = Names(allow_private=True)
+        names = NameResolver(allow_private=True)
         try:
             assert set(await names.addresses("localhost")) <= {"127.0.0.1", "::1"}
         finally:

@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.http import StreamWriter
 
-from tradepost.egress.wire import Idle, Letter
+from tradepost.egress.bounded_connection import IdleConnections, RequestBody
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -28,13 +28,13 @@ async def connected() -> AsyncIterator[tuple[asyncio.Transport, StreamWriter]]:
             await asyncio.sleep(0)  # the loop lets go of it
 
 
-def test_a_letter_that_is_done_has_no_say_any_more(run: Run) -> None:
+def test_a_request_that_is_done_has_no_say_any_more(run: Run) -> None:
     """Once the next POST goes out over a connection, the one before neither ends it nor declares it idle."""
 
     async def scene() -> None:
         async with connected() as (transport, writer):
-            idle = Idle(1)
-            first, second = Letter(b"1", idle), Letter(b"2", idle)
+            idle = IdleConnections(1)
+            first, second = RequestBody(b"1", idle), RequestBody(b"2", idle)
             await first.write(writer)
             await second.write(writer)
             first.answered()
@@ -52,10 +52,10 @@ def test_a_connection_with_something_unsent_is_not_used_again(run: Run) -> None:
     async def scene() -> None:
         async with connected() as (transport, writer):
             for _ in range(1000):
-                letter = Letter(bytes(1024), Idle(1))
-                await letter.write(writer)
+                request = RequestBody(bytes(1024), IdleConnections(1))
+                await request.write(writer)
                 unsent = transport.get_write_buffer_size()
-                letter.answered()
+                request.answered()
                 assert transport.is_closing() == bool(unsent)
                 if unsent:
                     return
