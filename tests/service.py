@@ -137,8 +137,8 @@ class Service:
 
         return self.run(self.app.rest.performer.database.write(work))
 
-    def call_slowly(self, method: str, path: str) -> Reply:
-        """A request whose body is announced and never arrives."""
+    def call_slowly(self, method: str, path: str, begun: bytes = b"{") -> Reply:
+        """A request whose body is announced, begins so, and never arrives."""
         headers = {"content-type": "application/json", "content-length": "10", "host": "shop.example"}
         sent = headers | {"authorization": f"Bearer {self.key}"}
         scope = {
@@ -150,7 +150,7 @@ class Service:
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
             "client": ("192.0.2.1", 40000),
         }
-        return self.run(_exchange(self.app, scope, b"{", ends=False))
+        return self.run(_exchange(self.app, scope, begun, ends=False))
 
     async def _execute(self, clause: ClauseElement) -> None:
         async def work(tx: Writing) -> None:
@@ -186,7 +186,7 @@ async def _exchange(
     app: Callable[..., Awaitable[None]], scope: dict[str, Any], body: bytes, *, ends: bool = True
 ) -> Reply:
     sent: list[Any] = []
-    pieces = iter([body])
+    pieces = iter([body] if body or ends else [])
 
     async def receive() -> dict[str, Any]:
         for piece in pieces:

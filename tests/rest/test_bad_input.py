@@ -494,10 +494,13 @@ def test_what_was_refused_left_nothing(service: Service) -> None:
     assert counted() == before
 
 
-def test_a_body_that_stalls_is_408_and_closes(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begun", [b"", b"{"])
+def test_a_body_that_stalls_is_408_and_closes(
+    service: Service, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
     """A body that does not arrive in time is answered with a problem, and the connection is not kept."""
     monkeypatch.setattr("tradepost.http.request._BODY_SECONDS", 0.01)
-    reply = service.call_slowly("POST", "/v1/users")
+    reply = service.call_slowly("POST", "/v1/users", begun)
     assert reply.status == 408
     assert reply.headers["content-type"] == "application/problem+json"
     assert reply.headers["connection"] == "close"

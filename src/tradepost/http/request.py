@@ -134,31 +134,26 @@ class Request:
         declared = self.headers.get(b"content-length")
         if declared is not None and int(declared) > MAX_BODY:
             raise _too_large()
-        message = await self._receive()
-        if message["type"] == "http.request" and not message.get("more_body"):
-            whole: bytes = message["body"]
-            if len(whole) > MAX_BODY:
-                raise _too_large()
-            return whole
         try:
             async with asyncio.timeout(_BODY_SECONDS):
-                return await self._rest(message)
+                return await self._pieces()
         except TimeoutError:
             raise TimedOut(f"The body did not arrive within {_BODY_SECONDS:g} s") from None
 
-    async def _rest(self, message: MutableMapping[str, Any]) -> bytes:
+    async def _pieces(self) -> bytes:
         parts: list[bytes] = []
         size = 0
-        while True:
+        more = True
+        while more:
+            message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise Disconnected
             parts.append(message.get("body", b""))
             size += len(parts[-1])
             if size > MAX_BODY:
                 raise _too_large()
-            if not message.get("more_body"):
-                return b"".join(parts)
-            message = await self._receive()
+            more = message.get("more_body", False)
+        return b"".join(parts)
 
 
 def _headers(raw: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

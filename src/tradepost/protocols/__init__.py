@@ -1,0 +1,1 @@
+"""uvicorn's protocols, hardened: what a client can make the process hold is bounded."""
