@@ -19,6 +19,7 @@ from benchmarks import (
     bench_executor,
     bench_graphql_http,
     bench_growth,
+    bench_modules,
     bench_subscribers,
     cores,
     table,
@@ -29,6 +30,7 @@ from benchmarks.bench_delivery_latency import LATENCY
 from benchmarks.bench_executor import EXECUTOR
 from benchmarks.bench_graphql_http import Question
 from benchmarks.bench_item import ITEM
+from benchmarks.bench_modules import MODULES
 from benchmarks.bench_order import ORDER
 from benchmarks.bench_page import PAGE
 from benchmarks.bench_place import PLACE
@@ -78,6 +80,9 @@ def main() -> int:
     if EXECUTOR in options.questions:
         with failures.noted(EXECUTOR):
             _say("", *bench_executor.lines(options.rounds))
+    if MODULES in options.questions:
+        with failures.noted(MODULES), _folder() as folder:
+            _say("", *bench_modules.lines(folder))
     for engine in [options.engine] if options.engine else Engine:
         _ask_on(engine, options, failures)
     return 1 if failures.count else 0
@@ -172,7 +177,7 @@ def _folder() -> Iterator[Path]:
 
 def _options() -> Options:
     compared = (each.name for each in (*COMPARISONS, *bench_graphql_http.QUESTIONS))
-    names = [EXECUTOR, *compared, SUBSCRIBERS, *DELIVERING, GROWTH]
+    names = [EXECUTOR, MODULES, *compared, SUBSCRIBERS, *DELIVERING, GROWTH]
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument(
         "questions", nargs="*", metavar="question", help=f"of {', '.join(names)}; all unless told"
