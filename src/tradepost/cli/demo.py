@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from tradepost.cli.progress import shown
+from tradepost.cli.progress import show_progress
 from tradepost.cli.store import OPERATOR, opened, source_of
 from tradepost.demo.fill import Filling, Sizes, is_empty
 from tradepost.perform import Performer
@@ -63,7 +63,7 @@ async def _fill(settings: Settings, sizes: Sizes, seed: int, *, if_empty: bool) 
 async def fill(performer: Performer, settings: Settings, sizes: Sizes = DEFAULT, seed: int = _SEED) -> None:
     """Adds demo data to a database and shows the progress."""
     done: dict[str, int] = {}
-    with shown("demo", sum(sizes)) as show:
+    with show_progress("demo", sum(sizes)) as show:
 
         def added(what: str, count: int) -> None:
             done[what] = count

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tradepost.cli.import_ import File, What
-from tradepost.cli.progress import shown
+from tradepost.cli.progress import show_progress
 from tradepost.cli.store import opened
 from tradepost.settings import Settings, load
 from tradepost.transfer.csv_table import TableWriter
@@ -58,7 +58,7 @@ async def _export(settings: Settings, what: What, file: str, form: Format) -> in
     export = EXPORTS[what]
     count = 0
     async with opened(settings) as performer:
-        with writing(file) as out, shown(what, 0) as show:
+        with writing(file) as out, show_progress(what, 0) as show:
             writer: Writer = (
                 TableWriter(out, export.columns, export.line_columns) if form == "csv" else JsonWriter(out)
             )

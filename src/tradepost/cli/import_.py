@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tradepost.cli.progress import Show, shown
+from tradepost.cli.progress import Show, show_progress
 from tradepost.cli.store import OPERATOR, opened, source_of
 from tradepost.problems import Problem
 from tradepost.settings import Settings, load
@@ -96,7 +96,7 @@ async def _import(
 ) -> None:
     kind = _kind(what)
     reader: EntityReader = Table(source, kind.shape) if form == "csv" else JsonLines(source)
-    with Rejects(reader, source, rejects_path) as rejects, shown(what, source.size) as show:
+    with Rejects(reader, source, rejects_path) as rejects, show_progress(what, source.size) as show:
 
         def reject(entity: FileEntity, reason: str) -> None:
             rejects.write(entity, reason)

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from tradepost.cli import key_file
-from tradepost.cli.receiver import RESPONSES, Receiver, is_response
+from tradepost.cli.receiver import RESPONSES, LocalReceiver, is_response
 from tradepost.cli.registration import Registration, RegistrationFailed
 
 _BASE_URL = re.compile(r"https?://[^/?#\s]+(/[^?#\s]*)?")
@@ -64,7 +64,7 @@ def listen(
     registration = Registration(_base_url(register), _key(key), _types(events)) if register else None
     with _listening(host, port) as listening:
         try:
-            asyncio.run(_run(listening, Receiver(secret or [], answer, verbose=verbose), registration))
+            asyncio.run(_run(listening, LocalReceiver(secret or [], answer, verbose=verbose), registration))
         except RegistrationFailed as failure:
             sys.exit(f"tradepost: {failure}")
 
@@ -98,7 +98,7 @@ def _listening(host: str, port: int) -> socket.socket:
         sys.exit(f"tradepost: cannot listen on {host}:{port} ({error.strerror}); --port 0 picks a free port")
 
 
-async def _run(listening: socket.socket, receiver: Receiver, registration: Registration | None) -> None:
+async def _run(listening: socket.socket, receiver: LocalReceiver, registration: Registration | None) -> None:
     """Receives deliveries until SIGINT or SIGTERM; raises `RegistrationFailed`."""
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

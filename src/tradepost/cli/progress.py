@@ -12,7 +12,7 @@ _LINE_SECONDS = 5.0
 
 
 @contextmanager
-def shown(what: str, total: int) -> Iterator[Show]:
+def show_progress(what: str, total: int) -> Iterator[Show]:
     """Shows progress towards `total`, in any unit; 0 if the total is unknown."""
     if sys.stderr.isatty():
         with _bar(what, total) as show:

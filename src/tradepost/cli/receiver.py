@@ -27,7 +27,7 @@ def is_response(text: str) -> bool:
     return text == _HANG or _STATUS.fullmatch(text) is not None
 
 
-class Receiver:
+class LocalReceiver:
     """Answers deliveries with `response`, one of `RESPONSES`, and prints what arrived."""
 
     def __init__(self, secrets: Sequence[str], response: str, *, verbose: bool) -> None:

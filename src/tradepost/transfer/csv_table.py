@@ -38,7 +38,7 @@ class Table:
 
     def __init__(self, source: Source, shape: RowShape) -> None:
         csv.field_size_limit(MAX_LINE)
-        self._lines = _Lines(source)
+        self._lines = _CsvLines(source)
         self._shape = shape
         self._reader = csv.reader(self._lines, delimiter=self._lines.separator())
         self._header = [name.strip() for name in next(self._reader, [])]
@@ -170,7 +170,7 @@ class TableWriter:
         self._file.write(text.getvalue().encode())
 
 
-class _Lines:
+class _CsvLines:
     """The text of a file, line by line for the csv reader, and the fault of the lines last taken."""
 
     def __init__(self, source: Source) -> None:
@@ -179,7 +179,7 @@ class _Lines:
         self.taken: list[str] = []
         self.fault: str | None = None
 
-    def __iter__(self) -> "_Lines":
+    def __iter__(self) -> "_CsvLines":
         return self
 
     def __next__(self) -> str:

@@ -49,13 +49,13 @@ class OrderKind:
         return Entry(values, born(values, now_ms), 2 + len(values["line_items"]))
 
     async def add(self, change: Change, entries: Sequence[Entry]) -> list[ImportOutcome]:
-        batch = _Batch(change, await look_up(change, [entry.values for entry in entries]))
+        batch = _OrderBatch(change, await look_up(change, [entry.values for entry in entries]))
         outcomes = [batch.judge(entry) for entry in entries]
         await batch.write()
         return outcomes
 
 
-class _Batch:
+class _OrderBatch:
     """Orders that are written together."""
 
     def __init__(self, change: Change, known: OrderLookups) -> None:
