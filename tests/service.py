@@ -11,13 +11,11 @@ from urllib.parse import unquote
 from sqlalchemy import ClauseElement, text
 
 from tradepost import settings
-from tradepost.access.idempotency import Answer as _Answer
 from tradepost.actions.api_keys import ApiKeys
 from tradepost.actions.change import Change
 from tradepost.asgi import Application
 from tradepost.assembly import assemble
 from tradepost.cli.store import OPERATOR
-from tradepost.domain.api_key import ApiKey
 from tradepost.storage.database import Writing
 from tradepost.storage.statement import Statement
 
@@ -90,12 +88,12 @@ class Service:
         """A key as `tradepost keys create` makes it."""
         values = {"name": "test", "scopes": list(scopes), "user_id": user, "expires_at": expires}
 
-        async def action(change: Change) -> _Answer:
+        async def action(change: Change) -> str:
             await ApiKeys().create(change, values)
-            return _Answer(201, [], change.revealed["key"].encode())
+            return change.revealed["key"]
 
         performer = self.app.rest.performer
-        return self.run(performer.perform(OPERATOR, action, record=ApiKey, source="")).answer.body.decode()
+        return self.run(performer.perform(OPERATOR, None, action, source="")).result
 
     def call(
         self, method: str, path: str, body: Any = None, *, key: str | None = "", **headers: str

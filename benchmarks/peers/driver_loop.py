@@ -20,7 +20,7 @@ from tradepost.clock import instant
 from tradepost.domain.ids import Ids
 from tradepost.domain.line_item import LineItem
 from tradepost.domain.order import Order
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.sqlite import connect
 from tradepost.storage.statement import POSTGRES, SQLITE, Compiled, Statement, compile_statement
 from tradepost.storage.statements import events, products
@@ -30,8 +30,8 @@ _POOL = 8
 _STATEMENTS = {
     "basket": products.BASKET,
     "stock": products.MOVE_STOCK,
-    "order": plain(Order).insert,
-    "lines": plain(LineItem).insert,
+    "order": statements_of(Order).insert,
+    "lines": statements_of(LineItem).insert,
     "event": events.APPEND,
 }
 

@@ -11,12 +11,11 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from tradepost.access.idempotency import Answer
 from tradepost.access.rate_limits import RateLimits
 from tradepost.graphql.endpoint import ROUTE as GRAPHQL
 from tradepost.graphql.endpoint import Endpoint
 from tradepost.graphql.sockets import Sockets
-from tradepost.http.answers import problem_answer
+from tradepost.http.answers import Answer, problem_answer
 from tradepost.http.door import rate_headers
 from tradepost.http.request import Disconnected, Receive, Request, Scope, Send
 from tradepost.logs import Line, RequestLog, now_text
@@ -129,7 +128,7 @@ class Application:
             *answer.headers,
             *request.more_headers,
             (b"x-request-id", request.id.encode()),
-            (b"server-timing", b"db;dur=%.2f, total;dur=%.2f" % (request.nanoseconds / 1e6, took / 1e6)),
+            (b"server-timing", b"db;dur=%.2f, total;dur=%.2f" % (request.use.nanoseconds / 1e6, took / 1e6)),
         ]
         if answer.status not in _BODILESS:
             headers.append((b"content-length", b"%d" % len(answer.body)))
@@ -155,8 +154,8 @@ class Application:
                 route=request.route,
                 status=status,
                 ms=took / 1e6,
-                db_ms=request.nanoseconds / 1e6,
-                statements=request.statements,
+                db_ms=request.use.nanoseconds / 1e6,
+                statements=request.use.statements,
                 bytes=size,
                 request_id=request.id,
                 key=request.caller.key_id if request.caller else None,

@@ -9,7 +9,7 @@ from tradepost import catalogue, logs, settings
 from tradepost.access.api_keys import Doorkeeper
 from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
 from tradepost.access.sealing import Sealer
-from tradepost.actions.change import Means
+from tradepost.actions.change import Services
 from tradepost.asgi import Application, Page
 from tradepost.clock import Clock
 from tradepost.documents import playground
@@ -88,7 +88,7 @@ def performer(found: Settings, store: Database, clock: Clock, resources: tuple[R
     """What calls are performed with."""
     emitter = Emitter(found.event_prefix, catalogue.event_types(resources))
     targets = Targets(allow_private=found.webhook_allow_private)
-    return Performer(store, clock, Means(emitter, sealer(found), targets))
+    return Performer(store, clock, Services(emitter, sealer(found), targets))
 
 
 def sealer(found: Settings) -> Sealer:
@@ -149,7 +149,7 @@ def assemble(
         await feed.stop()
         await graphql.finish()
         await doorkeeper.finish()
-        await perform.means.targets.close()
+        await perform.services.targets.close()
         await store.stop()
         log.flush()
 
@@ -174,7 +174,7 @@ class Deliveries:
     """The delivery of webhooks in one process: a worker and the upkeep, from start to stop."""
 
     def __init__(self, found: Settings, perform: Performer, metrics: Metrics) -> None:
-        means, figures = perform.means, metrics.deliveries
+        means, figures = perform.services, metrics.deliveries
         lease_ms = max(_LEASE_MS, round(1000 * (2 * found.webhook_timeout + _LEASE_MARGIN_SECONDS)))
         schedule = RetrySchedule(found.webhook_schedule)
         health = Health(round(found.webhook_disable_days * _DAY_MS), 1000 * max(found.webhook_schedule))
@@ -266,7 +266,7 @@ async def check_secrets(found: Settings, perform: Performer) -> None:
     """Raises `Unavailable` if the webhook secrets in the database were sealed with another key than ours."""
     kept = [sealed for (sealed,) in await perform.database.reading().rows(webhook_secrets.SEALED)]
     if kept or found.database_file:
-        perform.means.sealer.check(kept)
+        perform.services.sealer.check(kept)
 
 
 def _limits(found: Settings) -> RateLimits:

@@ -4,7 +4,7 @@ from tradepost.actions.addresses import Addresses
 from tradepost.actions.api_keys import ApiKeys
 from tradepost.actions.line_items import LineItems
 from tradepost.actions.orders import Orders
-from tradepost.actions.plain import Plain
+from tradepost.actions.standard import StandardActions
 from tradepost.actions.users import Users
 from tradepost.actions.webhook_deliveries import WebhookDeliveries
 from tradepost.actions.webhook_endpoints import WebhookEndpoints
@@ -27,7 +27,7 @@ from tradepost.resource import READ, Resource
 RESOURCES: tuple[Resource, ...] = (
     Resource(User, Users(), "users", user_keys="own"),
     Resource(Address, Addresses(), "users", user_keys="own", under="user_id", top=False),
-    Resource(Product, Plain(Product, emits=True), "products", user_keys="read"),
+    Resource(Product, StandardActions(Product, emits=True), "products", user_keys="read"),
     Resource(Order, Orders(), "orders", user_keys="own"),
     Resource(LineItem, LineItems(), "orders", user_keys="own", under="order_id"),
     Resource(Event, None, "events:read", methods=READ, revisable=False),
@@ -48,7 +48,7 @@ RESOURCES: tuple[Resource, ...] = (
         "webhooks",
         methods=("GET", "POST"),
         revisable=False,
-        instead=WebhookRedelivery,
+        alternative=WebhookRedelivery,
     ),
     Resource(WebhookRedelivery, WebhookRedeliveries(), "webhooks", methods=("GET", "POST"), revisable=False),
     Resource(ApiKey, ApiKeys(), "keys:write", methods=("GET", "POST", "DELETE"), revisable=False),

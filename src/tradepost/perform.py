@@ -1,84 +1,98 @@
 """The waist of the house: one call, one transaction.
 
-    caller → scope → input → transaction ( idempotency row → action → event rows → kept answer ) → commit
+    caller → permission → transaction ( idempotency row → action → event rows → stored result ) → commit
 
-Every surface translates to this and from it. What a call announces is written with what it changes.
+Every surface translates its calls to this, and its results back. Events are written with the change that they
+announce.
 """
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import Answer, Once
-from tradepost.actions.change import Change, Means
-from tradepost.actions.plain import column_of
+from tradepost.access.idempotency import IdempotentRequest
+from tradepost.access.permission import Permission
+from tradepost.actions.change import Change, Services
 from tradepost.clock import Clock
 from tradepost.domain.ids import Ids
-from tradepost.domain.record import Record
 from tradepost.events import outbox
 from tradepost.events.outbox import Emitter
 from tradepost.problems import Duplicate, MemberError
-from tradepost.storage.database import Database, UniqueViolation, Writing
+from tradepost.storage.database import Database, DatabaseUse, UniqueViolation, Writing
+from tradepost.storage.tables import member_at
+
+T = TypeVar("T")
 
 
-class Performed(NamedTuple):
-    """The answer, whether it was given before, and what the transaction took."""
+class Performed(NamedTuple, Generic[T]):
+    """The result of an action, and whether it is that of an earlier request with the same key."""
 
-    answer: Answer
+    result: T
     replayed: bool
-    statements: int
-    nanoseconds: int
 
 
 @dataclass
 class Performer:
-    """What calls are performed with."""
+    """Performs calls on a database."""
 
     database: Database
     clock: Clock
-    means: Means
+    services: Services
     ids: Ids = field(default_factory=Ids)
 
     @property
     def emitter(self) -> Emitter:
-        return self.means.emitter
+        return self.services.emitter
 
     async def perform(
         self,
         caller: Caller,
-        action: Callable[[Change], Awaitable[Answer]],
+        permission: Permission | None,
+        action: Callable[[Change], Awaitable[T]],
         *,
-        record: type[Record],
-        once: Once | None = None,
-        traceparent: str | None = None,
         source: str,
-    ) -> Performed:
-        """Runs `action` in one transaction, once under its idempotency key, and writes what it announces."""
+        request: IdempotentRequest[T] | None = None,
+        traceparent: str | None = None,
+        use: DatabaseUse | None = None,
+    ) -> Performed[T]:
+        """Runs `action` in one transaction, once per idempotent `request`, and writes its events.
+
+        `permission` is None for what the service or its operator does. `source` is the URL of the service.
+        What the transaction took is added to `use`, also if it fails. Raises `Forbidden`, `Duplicate` for a
+        value that must be unique, `Conflict` after too many lost races, `Unavailable` without a database, and
+        the problems of the action and of the request.
+        """
+        if permission is not None:
+            permission.check(caller)
         announced = False
 
-        async def work(tx: Writing) -> Performed:
+        async def work(tx: Writing) -> Performed[T]:
             nonlocal announced
             announced = False
-            kept = await once.claim(tx) if once else None
-            if kept is not None:
-                return Performed(kept, True, tx.statements, tx.nanoseconds)
-            change = Change(tx, caller, self.clock.now(), self.ids, self.means, source)
-            answer = await action(change)
-            if change.happened:
-                log = outbox.Outbox(self.emitter, source, change.now, traceparent, change.new_id)
-                await log.append(tx, change.happened)
-            announced = bool(change.happened) or change.queued
-            if once:
-                await once.keep(tx, answer)
-            return Performed(answer, False, tx.statements, tx.nanoseconds)
+            try:
+                stored = await request.reserve(tx) if request else None
+                if stored is not None:
+                    return Performed(stored.result, True)
+                change = Change(tx, caller, self.clock.now(), self.ids, self.services, source)
+                result = await action(change)
+                if change.happened:
+                    log = outbox.Outbox(self.emitter, source, change.now, traceparent, change.new_id)
+                    await log.append(tx, change.happened)
+                announced = bool(change.happened) or change.queued
+                if request:
+                    await request.store(tx, result)
+                return Performed(result, False)
+            finally:
+                if use is not None:
+                    use.add(tx)
 
         try:
-            with once or nullcontext():
+            with request or nullcontext():
                 performed = await self.database.write(work)
         except UniqueViolation as violation:
-            name = column_of(record, violation.column)
+            record, name = member_at(violation.table, violation.column)
             message = f"Another {record.kind} has this {name}"
             raise Duplicate(message, [MemberError((name,), message, "duplicate")]) from None
         if announced:

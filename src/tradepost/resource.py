@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
-from tradepost.actions.change import Change, Means, Rows
-from tradepost.actions.plain import Refusals
+from tradepost.access.caller import Caller
+from tradepost.access.permission import Permission
+from tradepost.actions.change import Change, Rows, Services
+from tradepost.actions.standard import Refusals
 from tradepost.domain.input import Values
 from tradepost.domain.record import BelongsTo, Record, member
 from tradepost.problems import MemberError
-from tradepost.storage.database import Row
 
 ALL = ("GET", "POST", "PUT", "PATCH", "DELETE")
 READ = ("GET",)
@@ -18,48 +19,51 @@ SAFE = frozenset({"GET", "HEAD"})
 
 
 class Actions(Protocol):
-    """What can be done with a resource's record."""
+    """The actions of a resource's record, each within a transaction.
+
+    The waist has checked the permission. An action raises `Invalid` with all that breaks a rule, and the
+    problems that it lists in `refuses`; `Duplicate` comes from the database.
+    """
 
     @property
     def events(self) -> tuple[str, ...]:
-        """The names of the events its changes announce."""
+        """The names of the events that the actions announce."""
 
     @property
     def refuses(self) -> Refusals:
-        """The problems that its rules add to those that any resource can meet."""
+        """The problems that the rules add to those of any resource."""
 
     @property
     def reveals(self) -> Mapping[str, str]:
-        """Secrets that stand beside the record in the answer that made it, and what each is."""
+        """The secrets in the answer that created an item, with their descriptions."""
 
-    async def prepare(self, means: Means, body: bytes, names: Mapping[str, str]) -> None:
-        """Looks at what may take long, before there is a transaction; raises nothing.
+    async def prepare(self, services: Services, body: bytes, names: Mapping[str, str]) -> None:
+        """Does what may take long, before there is a transaction; raises nothing.
 
-        `body` is not judged yet; `names` are what it calls the members.
+        `body` is not judged yet; `names` are the names of its members by the names inside.
         """
 
-    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
-        """What of `values` breaks a rule, as far as they could be read; `current` is what they replace."""
+    async def judge(self, change: Change, values: Values, current: Any | None) -> list[MemberError]:
+        """The rules that `values` break, as far as they could be read; they replace those of `current`."""
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Adds one."""
+        """Adds an item; returns its row, or a row for each embedded child."""
 
-    async def replace(self, change: Change, current: Row, values: Values) -> Rows:
-        """Makes one say `values`."""
+    async def replace(self, change: Change, current: Any, values: Values) -> Rows:
+        """Sets the members of a locked item; returns its row, or a row for each embedded child."""
 
-    async def delete(self, change: Change, current: Row) -> None:
-        """Removes one."""
+    async def delete(self, change: Change, current: Any) -> None:
+        """Removes a locked item."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A record with its address, its methods and who may use them.
+    """A record with its address, its methods and their permissions.
 
     `scope` gives the pair `<scope>:read`, `<scope>:write`, unless one scope is for both. `under` is the
-    foreign key of the parent below whose address it (also) lives, and `called` what it is called there if
-    not as its record is. A key that acts for a user meets what is its `own`, may `read` all, or has no
-    business there (`none`). A POST of a body that says what only the record `instead` takes makes one of
-    that.
+    foreign key of the parent below whose address it is (also) found, and `called` its name there if that is
+    not its record's. A key that acts for a user sees the user's `own` items, may `read` all items, or has no
+    access (`none`). A POST with members that only the record `alternative` takes creates one of those.
     """
 
     record: type[Record]
@@ -71,16 +75,16 @@ class Resource:
     top: bool = True
     revisable: bool = True  # its ETag is its version; else a hash of what is shown
     called: tuple[str, str] | None = None  # one, and several: `secret`, `secrets`
-    instead: type[Record] | None = None
+    alternative: type[Record] | None = None
 
     @cached_property
     def one(self) -> str:
-        """What one of them is called: `line_item`."""
+        """The name of one item: `line_item`."""
         return self.called[0] if self.called else self.record.kind
 
     @cached_property
     def many(self) -> str:
-        """What several of them are called: `line_items`."""
+        """The name of several items: `line_items`."""
         return self.called[1] if self.called else self.record.plural
 
     @cached_property
@@ -96,15 +100,25 @@ class Resource:
     def write_scope(self) -> str:
         return self.scope if ":" in self.scope else f"{self.scope}:write"
 
-    def is_open_to_user_keys(self, method: str) -> bool:
-        """Whether a key that acts for a user may: it reads what all may read, and changes its own."""
+    @cached_property
+    def permissions(self) -> Mapping[str, Permission]:
+        """The permission that each method needs."""
+        return {method: self._permission(method) for method in ("HEAD", *ALL)}
+
+    def _permission(self, method: str) -> Permission:
+        """A key that acts for a user reads what all may read, and changes what is its own."""
+        scope = self.read_scope if method in SAFE else self.write_scope
         if self.user_keys == "own":
-            return not (self.record.kind == "user" and method == "POST")  # it makes no users
-        return self.user_keys == "read" and method in SAFE
+            return Permission(scope, not (self.record.is_owner and method == "POST"))
+        return Permission(scope, self.user_keys == "read" and method in SAFE)
+
+    def owner(self, caller: Caller) -> str | None:
+        """The user whose items alone the caller sees; None if it sees all."""
+        return caller.user_id if self.user_keys == "own" else None
 
     @cached_property
     def parent(self) -> BelongsTo | None:
-        """The parent below whose address it lives."""
+        """The parent below whose address it is found."""
         return member(self.record, self.under).belongs_to if self.under else None
 
     @cached_property

@@ -15,7 +15,7 @@ from tradepost.domain.product import Product
 from tradepost.domain.user import User
 from tradepost.events.outbox import Emitter, Happened, Outbox
 from tradepost.storage.database import Database, Reading, Row, Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statement import Statement
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def product_row(**values: Any) -> dict[str, Any]:
     return {**row, "created_at": AT, "updated_at": AT, "deleted_at": None, **values}
 
 
-ADD_USER, ADD_PRODUCT = plain(User).insert, plain(Product).insert
+ADD_USER, ADD_PRODUCT = statements_of(User).insert, statements_of(Product).insert
 
 
 async def add_event(tx: Writing, subject: str) -> str:

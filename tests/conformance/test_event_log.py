@@ -14,7 +14,7 @@ from tradepost.domain.user import User
 from tradepost.events import tail
 from tradepost.events.tail import Position
 from tradepost.storage.database import Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 
 class _Reader:
@@ -114,7 +114,7 @@ def test_a_late_writer_is_not_skipped_either(log: Store) -> None:
         user = user_row()
 
         async def add(tx: Writing) -> None:
-            await tx.run(plain(User).insert, **user)
+            await tx.run(statements_of(User).insert, **user)
 
         await log.database.write(add)
         late = await _Held(log, first=user["id"]).begin()

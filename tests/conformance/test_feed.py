@@ -20,7 +20,7 @@ from tradepost.events.feed import Feed, FeedEvent
 from tradepost.problems import Unavailable
 from tradepost.settings import load
 from tradepost.storage.database import Database, Noticed, Reading, Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import events
 
 ANOTHER_PROCESS = """
@@ -283,7 +283,7 @@ def test_what_waits_for_another_transaction_is_told_when_that_ends(
     monkeypatch.setattr(feed_module, "_LOOK_SECONDS", 3600.0)
 
     async def nothing(tx: Writing) -> None:
-        await tx.row(plain(User).get, id="nobody")
+        await tx.row(statements_of(User).get, id="nobody")
 
     async def run() -> None:
         seen = Watched(racing.database)

@@ -17,7 +17,7 @@ from tradepost.domain.user import User
 from tradepost.settings import load
 from tradepost.storage import migrations
 from tradepost.storage.database import Row, Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import persisted_queries
 
 
@@ -132,7 +132,7 @@ def test_a_database_from_before_is_migrated(empty: str, monkeypatch: pytest.Monk
             await store.write(lambda tx: tx.run(ADD_USER, **user))
             await store.migrate()
             assert await store.schema_version() == migrations.head()
-            row = await store.reading().row(plain(User).get, id=user["id"])
+            row = await store.reading().row(statements_of(User).get, id=user["id"])
             assert row is not None
             given = {"hash": "a", "document": "{ a }", "now": "2026-01-01"}
             await store.write(lambda tx: tx.run(persisted_queries.KEEP, **given))

@@ -12,7 +12,7 @@ from tests.service import Service
 from tradepost.domain.product import Product
 from tradepost.problems import Conflict
 from tradepost.storage.database import Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 SELL = "UPDATE products SET stock = stock - 1 WHERE id = :id"
 
@@ -41,11 +41,11 @@ def test_a_deadlock_is_run_again(store: Store) -> None:
     async def sell(tx: Writing, way: int) -> None:
         attempts.append("again" if met[way].is_set() else "first")
         one, other = goods[way], goods[1 - way]
-        await tx.row(plain(Product).lock, id=one["id"])
+        await tx.row(statements_of(Product).lock, id=one["id"])
         met[way].set()
         await asyncio.gather(*[each.wait() for each in met])
         await tx.run(sql(SELL), id=one["id"])
-        await tx.row(plain(Product).lock, id=other["id"])
+        await tx.row(statements_of(Product).lock, id=other["id"])
         await tx.run(sql(SELL), id=other["id"])
 
     store.write(add)

@@ -15,8 +15,8 @@ from tests.conformance.store import Store
 from tradepost.catalogue import RESOURCES
 from tradepost.domain.record import parents
 from tradepost.storage import level, statements
-from tradepost.storage.plain import Listing, plain
 from tradepost.storage.postgres import PostgresDatabase
+from tradepost.storage.record_statements import Listing, statements_of
 from tradepost.storage.sqlite import SqliteDatabase, connect
 from tradepost.storage.statement import Statement
 
@@ -58,7 +58,7 @@ def named() -> Iterator[tuple[str, Statement]]:
 def derived() -> Iterator[tuple[str, Statement]]:
     """Those of every record and of what belongs to it."""
     for record in (resource.record for resource in RESOURCES):
-        rows = plain(record)
+        rows = statements_of(record)
         for each in (rows.get, rows.get_owned, rows.lock, rows.insert, rows.update, rows.delete):
             yield f"{record.kind}: {each.purpose}", each
         for descending in (False, True):

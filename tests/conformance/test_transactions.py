@@ -13,7 +13,7 @@ from tradepost.domain.product import Product
 from tradepost.domain.user import User
 from tradepost.settings import load
 from tradepost.storage.database import UniqueViolation, Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 
 class _Stop(Exception):
@@ -21,7 +21,7 @@ class _Stop(Exception):
 
 
 def _is_there(store: Store, user: dict[str, Any]) -> bool:
-    return bool(store.read(plain(User).get, id=user["id"]))
+    return bool(store.read(statements_of(User).get, id=user["id"]))
 
 
 def _adds(user: dict[str, Any]) -> Work[str]:
@@ -47,7 +47,7 @@ def test_what_is_written_is_there_for_every_connection(store: Store) -> None:
     async def seen() -> Any:
         await other.start()
         try:
-            return await other.reading().row(plain(User).get, id=user["id"])
+            return await other.reading().row(statements_of(User).get, id=user["id"])
         finally:
             await other.stop()
 
@@ -90,8 +90,8 @@ def test_a_transaction_sees_its_own_writes_and_nobody_else_does(store: Store) ->
 
     async def work(tx: Writing) -> tuple[bool, bool]:
         await tx.run(ADD_USER, **user)
-        own = await tx.row(plain(User).get, id=user["id"])
-        other = await store.database.reading().row(plain(User).get, id=user["id"])
+        own = await tx.row(statements_of(User).get, id=user["id"])
+        other = await store.database.reading().row(statements_of(User).get, id=user["id"])
         return own is not None, other is not None
 
     assert store.write(work) == (True, False)
@@ -220,9 +220,9 @@ def test_transactions_at_once_do_not_lose_each_others_changes(store: Store) -> N
         await tx.run(ADD_PRODUCT, **product)
 
     async def count(tx: Writing) -> int:
-        row = await tx.row(plain(Product).lock, id=product["id"])
+        row = await tx.row(statements_of(Product).lock, id=product["id"])
         assert row is not None
-        stock = dict(zip(plain(Product).names, row, strict=True))["stock"] + 1
+        stock = dict(zip(statements_of(Product).names, row, strict=True))["stock"] + 1
         await tx.run(sql("UPDATE products SET stock = :stock WHERE id = :id"), stock=stock, id=product["id"])
         return int(stock)
 
@@ -272,7 +272,7 @@ def test_reads_and_writes_count_their_statements(store: Store) -> None:
 
     async def work(tx: Writing) -> int:
         await tx.run(ADD_USER, **user_row())
-        await tx.row(plain(User).get, id="nobody")
+        await tx.row(statements_of(User).get, id="nobody")
         await tx.rows(sql("SELECT 1"))
         return tx.statements
 

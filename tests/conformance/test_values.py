@@ -13,7 +13,7 @@ from tests.conformance.store import ADD_PRODUCT, ADD_USER, Store, product_row, u
 from tradepost.domain.product import Product
 from tradepost.domain.user import User
 from tradepost.storage.database import Writing
-from tradepost.storage.plain import Condition, Listing, Operator, plain
+from tradepost.storage.record_statements import Condition, Listing, Operator, statements_of
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
 # Pairs that other orders than that of the bytes put the wrong way round: of a locale, of UTF-16, without case.
@@ -53,8 +53,8 @@ def _add_users(store: Store, names: list[str]) -> str:
 def _names(store: Store, mark: str, *, descending: bool = False, **more: Any) -> list[str]:
     conditions = (Condition("status", "eq", "mark"), *more.pop("conditions", ()))
     listing = Listing(sort="name", descending=descending, conditions=conditions)
-    rows = store.read(plain(User).page(listing), mark=mark, limit=1000, **more)
-    return [row[plain(User).names.index("name")] for row in rows]
+    rows = store.read(statements_of(User).page(listing), mark=mark, limit=1000, **more)
+    return [row[statements_of(User).names.index("name")] for row in rows]
 
 
 @settings(max_examples=25)
@@ -105,9 +105,9 @@ def test_integers_have_64_bits(store: Store, number: int) -> None:
 
     async def work(tx: Writing) -> Any:
         await tx.run(ADD_PRODUCT, **product)
-        return await tx.row(plain(Product).get, id=product["id"])
+        return await tx.row(statements_of(Product).get, id=product["id"])
 
-    row = dict(zip(plain(Product).names, store.write(work), strict=True))
+    row = dict(zip(statements_of(Product).names, store.write(work), strict=True))
     assert (row["price"], row["stock"], row["description"]) == (number, None, None)
     assert type(row["price"]) is int
 

@@ -12,7 +12,7 @@ from tests import shop
 from tests.graphql.asking import ask, got
 from tests.service import Service
 from tradepost import catalogue
-from tradepost.actions.plain import Plain
+from tradepost.actions.standard import StandardActions
 from tradepost.domain.product import Product
 from tradepost.domain.record import FILTERABLE, INSTANT, JSON, SORTABLE, UNIQUE, BelongsTo, Dated, Record
 from tradepost.domain.text import Name
@@ -39,7 +39,7 @@ class Review(Dated, kw_only=True):
 # The second file, the catalogue: one line.
 WITH_REVIEWS = (
     *catalogue.RESOURCES,
-    Resource(Review, Plain(Review, emits=True), "products", user_keys="read"),
+    Resource(Review, StandardActions(Review, emits=True), "products", user_keys="read"),
 )
 
 
@@ -203,7 +203,7 @@ def test_lists_and_instants_are_kept_by_being_declared(
     engine: str, new_service: Callable[..., Service]
 ) -> None:
     """A list is shown as it was given, an instant in the service's own form; changes, defaults and ETags know both."""
-    sales = Resource(Sale, Plain(Sale), "products")
+    sales = Resource(Sale, StandardActions(Sale), "products")
     service = new_service(engine, resources=(*catalogue.RESOURCES, sales), migration=migration(engine, Sale))
     given = {"labels": ["lamps", "é"], "opensAt": "2026-11-27", "closes": "2026-11-28T02:00:00+02:00"}
     made = service.made("/v1/sales", given)
@@ -253,7 +253,7 @@ def wished(
     engine: str, new_service: Callable[..., Service], user_keys: Literal["own", "read"]
 ) -> tuple[Service, Any, list[Any], list[str]]:
     """A service with wishes, a product, two users, and the ids of six wishes for it, of each user in turn."""
-    resource = Resource(Wish, Plain(Wish), "orders", user_keys=user_keys)
+    resource = Resource(Wish, StandardActions(Wish), "orders", user_keys=user_keys)
     tables = migration(engine, Wish)
     service = new_service(engine, resources=(*catalogue.RESOURCES, resource), migration=tables, schema=WISHES)
     product, users = shop.a_product(service), [shop.a_user(service) for _ in range(2)]

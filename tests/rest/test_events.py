@@ -480,7 +480,7 @@ def test_a_second_version_of_a_type_runs_beside_the_first(new_service: Callable[
     service = new_service("sqlite")
     performer = service.app.rest.performer
     types = {**performer.emitter.types, "user.created": EventType("user.created", (1, 2))}
-    performer.means = replace(performer.means, emitter=replace(performer.emitter, types=types))
+    performer.services = replace(performer.services, emitter=replace(performer.emitter, types=types))
     user = shop.a_user(service)
     events = shop.walked(service, f"/v1/events?subject=users/{user['id']}")
     assert [event["type"] for event in events] == [

@@ -13,7 +13,7 @@ from tests.given_clock import DAY, SECOND, GivenClock
 from tests.service import Reply, Service
 from tradepost.domain.product import Product
 from tradepost.storage.database import Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 SHOWN = ("content-type", "etag", "location", "cache-control")
 
@@ -346,7 +346,7 @@ def test_a_request_still_running_is_409(new_service: Callable[..., Service]) -> 
     held, release = asyncio.Event(), asyncio.Event()
 
     async def hold(tx: Writing) -> None:
-        await tx.row(plain(Product).lock, id=product["id"])
+        await tx.row(statements_of(Product).lock, id=product["id"])
         held.set()
         await release.wait()
 

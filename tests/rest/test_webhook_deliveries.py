@@ -11,7 +11,7 @@ from tests.rest.hooks import DELIVERIES, an_endpoint, at, heard, queued
 from tests.service import Service
 from tradepost.domain.webhook_delivery import WebhookDelivery
 from tradepost.storage.database import Writing
-from tradepost.storage.plain import Condition, Listing, plain
+from tradepost.storage.record_statements import Condition, Listing, statements_of
 from tradepost.storage.statement import POSTGRES, SQLITE, Statement
 
 
@@ -28,7 +28,7 @@ def an_event(service: Service) -> Any:
 
 def row_of(service: Service, delivery: Any) -> dict[str, Any]:
     """A delivery as the database holds it."""
-    names = [column.name for column in plain(WebhookDelivery).table.c]
+    names = [column.name for column in statements_of(WebhookDelivery).table.c]
     (row,) = service.rows(f"SELECT {', '.join(names)} FROM webhook_deliveries WHERE id = '{delivery['id']}'")
     return dict(zip(names, row, strict=True))
 
@@ -193,7 +193,7 @@ def test_a_list_by_one_of_them_reads_no_more_than_it_shows(
 ) -> None:
     """A page by endpoint, status, event or redelivery comes off an index in its order: nothing is scanned or sorted."""
     listing = Listing(descending=descending, after=True, conditions=(Condition(column, "eq", "it"),))
-    statement = plain(WebhookDelivery).page(listing)
+    statement = statements_of(WebhookDelivery).page(listing)
     assert statement.bounded
     plan = _plan(service, statement)
     assert f"webhook_deliveries_{column}_idx" in plan

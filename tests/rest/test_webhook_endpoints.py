@@ -94,7 +94,7 @@ def with_names(service: Service, find: Callable[[str], Sequence[str]]) -> Servic
     """The service, for which names are found so."""
     performer = service.app.rest.performer
     names = NameResolver(allow_private=False, lookup=find)
-    performer.means = replace(performer.means, targets=Targets(allow_private=False, resolver=names))
+    performer.services = replace(performer.services, targets=Targets(allow_private=False, resolver=names))
     return service
 
 
@@ -215,10 +215,10 @@ def test_each_bad_entry_is_named_by_its_place(service: Service, method: str) -> 
     assert [
         (each["field"], each["pointer"], each["code"], each["message"]) for each in reply.json["errors"]
     ] == [
-        ("eventTypes[0]", "#/eventTypes/0", "type", "Expected `str`, got `int`"),
-        ("eventTypes[2]", "#/eventTypes/2", "type", "Expected `str`, got `null`"),
+        ("eventTypes[0]", "#/eventTypes/0", "type", "must be a string"),
+        ("eventTypes[2]", "#/eventTypes/2", "type", "must be a string"),
         ("eventTypes[3]", "#/eventTypes/3", "invalid", "contains a NUL character; remove it"),
-        ("status", "#/status", "unknown_value", "is none of ENABLED, DISABLED"),
+        ("status", "#/status", "unknown_value", "must be one of ENABLED, DISABLED"),
     ]
 
 
@@ -304,7 +304,7 @@ def test_a_second_version_goes_to_whom_it_should(engine: str, new_service: Calla
     assert service.post(ENDPOINTS, body(eventTypes=["user.created.v2"])).status == 422
     performer = service.app.rest.performer
     types = {**performer.emitter.types, "user.created": EventType("user.created", (1, 2))}
-    performer.means = replace(performer.means, emitter=replace(performer.emitter, types=types))
+    performer.services = replace(performer.services, emitter=replace(performer.emitter, types=types))
     first, second = (
         an_endpoint(service, "user.created"),
         an_endpoint(service, "dev.tradepost.user.created.v2"),
@@ -500,7 +500,7 @@ def test_without_a_key_to_seal_with_there_is_no_endpoint(
     """Where secrets cannot be sealed the answer is 503 and nothing is left, not even a subscription."""
     service = new_service(engine)
     performer = service.app.rest.performer
-    performer.means = replace(performer.means, sealer=Sealer((), tmp_path / "nowhere" / "key"))
+    performer.services = replace(performer.services, sealer=Sealer((), tmp_path / "nowhere" / "key"))
     assert service.post(ENDPOINTS, body()).status == 503
     for table in ("webhook_endpoints", "webhook_secrets", "webhook_subscriptions"):
         assert service.rows(f"SELECT * FROM {table}") == []

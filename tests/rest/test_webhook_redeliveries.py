@@ -12,12 +12,10 @@ from tests import shop
 from tests.given_clock import DAY, SECOND, GivenClock
 from tests.rest.hooks import DELIVERIES, REDELIVERIES, an_endpoint, at, queued
 from tests.service import Service
-from tradepost.access.idempotency import Answer
 from tradepost.actions.change import Change
 from tradepost.actions.webhook_redeliveries import Piece, expand
 from tradepost.cli.store import OPERATOR
 from tradepost.clock import instant
-from tradepost.domain.webhook_redelivery import WebhookRedelivery
 from tradepost.versions.changes import Rename, Version
 
 
@@ -37,15 +35,12 @@ SETTLED = 15 * SECOND  # until nobody can commit any more what happened before
 
 def piece(service: Service, limit: int = 100, after: str = "") -> Piece | None:
     """Makes one piece of the first redelivery behind an id that is not finished."""
-    made: list[Piece | None] = []
 
-    async def action(change: Change) -> Answer:
-        made.append(await expand(change, after, limit))
-        return Answer(204, [], b"")
+    async def action(change: Change) -> Piece | None:
+        return await expand(change, after, limit)
 
     performer = service.app.rest.performer
-    service.run(performer.perform(OPERATOR, action, record=WebhookRedelivery, source=""))
-    return made[-1]
+    return service.run(performer.perform(OPERATOR, None, action, source="")).result
 
 
 def finish(service: Service, limit: int = 100) -> int:
@@ -406,13 +401,13 @@ def test_a_piece_that_fails_leaves_nothing(
     made = asked(service, endpoint, moment)
     clock.move(SETTLED)
 
-    async def action(change: Change) -> Answer:
+    async def action(change: Change) -> None:
         assert await expand(change, "", 2) == Piece(made["id"], moved=True)
         raise ZeroDivisionError
 
     performer = service.app.rest.performer
     with pytest.raises(ZeroDivisionError):
-        service.run(performer.perform(OPERATOR, action, record=WebhookRedelivery, source=""))
+        service.run(performer.perform(OPERATOR, None, action, source=""))
     assert (shown(service, made), made_by(service, made)) == (made, [])
     finish(service)
     assert (shown(service, made)["made"], len(made_by(service, made))) == (3, 3)
@@ -431,15 +426,12 @@ def test_pieces_made_at_once_make_each_delivery_once(
     clock.move(SETTLED)
     performer = service.app.rest.performer
 
-    async def action(change: Change) -> Answer:
+    async def action(change: Change) -> None:
         await expand(change, "", 3)
-        return Answer(204, [], b"")
 
     async def many() -> None:
         for _ in range(12):
-            works = [
-                performer.perform(OPERATOR, action, record=WebhookRedelivery, source="") for _ in range(5)
-            ]
+            works = [performer.perform(OPERATOR, None, action, source="") for _ in range(5)]
             await asyncio.gather(*works)
 
     service.run(many())

@@ -192,7 +192,7 @@ def test_secrets_are_sealed_with_the_key_of_the_service(
     endpoint = an_endpoint(service)
     value = rotated(service, endpoint)["value"]
     kept = [row[0] for row in service.rows("SELECT sealed FROM webhook_secrets ORDER BY id")]
-    opened = [service.app.rest.performer.means.sealer.open(each) for each in kept]
+    opened = [service.app.rest.performer.services.sealer.open(each) for each in kept]
     assert opened == [endpoint["secret"], value]
 
 

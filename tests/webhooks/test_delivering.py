@@ -218,7 +218,7 @@ def test_two_versions_of_a_type_are_both_delivered(
     service = new_service(engine, clock=clock, webhook_allow_private="1")
     performer = service.app.rest.performer
     types = {**performer.emitter.types, "user.created": EventType("user.created", (1, 2))}
-    performer.means = replace(performer.means, emitter=replace(performer.emitter, types=types))
+    performer.services = replace(performer.services, emitter=replace(performer.emitter, types=types))
     courier = Courier(service)
     old, new, both = Receiver(service), Receiver(service), Receiver(service)
     an_endpoint(service, old.url, "user.created")

@@ -9,7 +9,7 @@ from tradepost.domain.order import Order
 from tradepost.domain.product import Product
 from tradepost.domain.record import Record
 from tradepost.domain.user import User
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 ORDERS, LINES = 20, 3
 NOW = "2026-11-20T08:15:30.123Z"
@@ -59,4 +59,4 @@ class Shelves:
             "version": 1,
             **values,
         }
-        return tuple(known.get(name) for name in plain(record).names)
+        return tuple(known.get(name) for name in statements_of(record).names)

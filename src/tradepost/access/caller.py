@@ -19,9 +19,3 @@ class Caller(msgspec.Struct, frozen=True):
         if scope not in self.scopes:
             message = f"The API key lacks the scope {scope}"
             raise Forbidden(message, scope=scope)
-
-    def forbid_user_keys(self) -> None:
-        """Raises `Forbidden` for a key that acts for one user: this is not about a user's own things."""
-        if self.user_id is not None:
-            message = "A key that acts for a user may not do this"
-            raise Forbidden(message)

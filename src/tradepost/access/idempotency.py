@@ -1,16 +1,14 @@
-"""Idempotency keys (draft-ietf-httpapi-idempotency-key-header): one answer for one request, however often.
+"""Idempotency keys (draft-ietf-httpapi-idempotency-key-header): a repeated request gets the first result.
 
-The answer is kept in the transaction of the write it answers, so there is never one without the other. An
-answer that carries a secret is sealed with a key made from the caller's own token, which is nowhere kept.
+The result is stored in the transaction of its write, so there is never one without the other. A result with a
+secret is encrypted with a key derived from the caller's own token, which is never stored.
 """
 
 import base64
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
-
-import msgspec
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from tradepost.access.caller import Caller
 from tradepost.clock import instant
@@ -18,33 +16,39 @@ from tradepost.problems import IdempotencyKeyReused, KeyInUse, Malformed
 from tradepost.storage.database import Writing
 from tradepost.storage.statements import idempotency_keys
 
-KEPT_MS = 24 * 3600 * 1000
+STORED_MS = 24 * 3600 * 1000
 _MAX_LENGTH = 255
 _SEALED = "sealed:"
 
+T = TypeVar("T")
 
-class Answer(msgspec.Struct, frozen=True):
-    """An answer, as it is given and can be given again. `secret` ones are sealed when kept."""
 
-    status: int
-    headers: list[tuple[bytes, bytes]]
-    body: bytes
-    secret: bool = False
+class Codec(Protocol[T]):
+    """How the result of an action is stored, to be given again."""
+
+    def encode(self, result: T) -> bytes:
+        """The result as JSON."""
+
+    def decode(self, stored: bytes) -> T:
+        """The result of that JSON."""
+
+    def is_secret(self, result: T) -> bool:
+        """Whether it is stored encrypted."""
 
 
 def parse_key(header: bytes) -> str:
-    """A key, bare or as a quoted string; raises `Malformed`."""
+    """The key in a header field, bare or a quoted string. Raises `Malformed`."""
     text = header.decode("latin-1").strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
     if not 1 <= len(text) <= _MAX_LENGTH or not text.isprintable():
-        message = f"Idempotency-Key has to be 1 to {_MAX_LENGTH} printable characters"
+        message = f"Idempotency-Key must be 1 to {_MAX_LENGTH} printable characters"
         raise Malformed(message)
     return text
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:
-    """What makes a request the same: its method, address and body."""
+    """The fingerprint of the parts that make a request the same: its method, address and body."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
@@ -52,68 +56,81 @@ def fingerprint(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
+class Stored(NamedTuple, Generic[T]):
+    """A result that was stored; it may be None."""
+
+    result: T
+
+
 @dataclass
-class Once:
-    """A request that is to happen once, under its key."""
+class IdempotentRequest(Generic[T]):
+    """A request that happens once under its key. While it is entered, others with the key are refused."""
 
     caller: Caller
     key: str
     fingerprint: str
-    now: int
+    codec: Codec[T]
+    now_ms: int
     _running: ClassVar[set[tuple[str, str]]] = set()
 
     def __enter__(self) -> Self:
         if (self.caller.key_id, self.key) in self._running:
-            message = "A request with this Idempotency-Key is still running"
-            raise KeyInUse(message)
+            raise _running()
         self._running.add((self.caller.key_id, self.key))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._running.discard((self.caller.key_id, self.key))
 
-    async def claim(self, tx: Writing) -> Answer | None:
-        """Claims the key: None if it was free, else the answer it was given then."""
-        claimed = await tx.row(
+    async def reserve(self, tx: Writing) -> Stored[T] | None:
+        """Reserves the key; the stored result if it was used before, else None.
+
+        Raises `KeyInUse` while the first request is running, `IdempotencyKeyReused` if it was another.
+        """
+        reserved = await tx.row(
             idempotency_keys.CLAIM,
             api_key_id=self.caller.key_id,
             key=self.key,
             fingerprint=self.fingerprint,
-            expires_at=instant(self.now + KEPT_MS),
-            now=instant(self.now),
+            expires_at=instant(self.now_ms + STORED_MS),
+            now=instant(self.now_ms),
         )
-        if claimed is not None:
+        if reserved is not None:
             return None
-        found = await tx.row(idempotency_keys.FIND, api_key_id=self.caller.key_id, key=self.key)
-        if found is None or found[1] is None:
-            message = "A request with this Idempotency-Key is still running"
-            raise KeyInUse(message)
-        if found[0] != self.fingerprint:
+        row = await tx.row(idempotency_keys.FIND, api_key_id=self.caller.key_id, key=self.key)
+        fingerprint, stored = row or (None, None)
+        if stored is None:
+            raise _running()
+        if fingerprint != self.fingerprint:
             message = "This Idempotency-Key was used with another request; use a new one"
             raise IdempotencyKeyReused(message)
-        return msgspec.json.decode(self._open(found[1]), type=Answer)
+        return Stored(self.codec.decode(self._open(stored)))
 
-    async def keep(self, tx: Writing, answer: Answer) -> None:
-        """Keeps the answer under the key."""
-        text = msgspec.json.encode(answer).decode()
+    async def store(self, tx: Writing, result: T) -> None:
+        """Stores the result under the key."""
+        text = self.codec.encode(result)
         await tx.run(
             idempotency_keys.ANSWER,
             at_api_key_id=self.caller.key_id,
             at_key=self.key,
-            new_answer=self._seal(text) if answer.secret else text,
+            new_answer=self._seal(text) if self.codec.is_secret(result) else text.decode(),
         )
 
-    def _seal(self, text: str) -> str:
-        sealed: bytes = self._fernet().encrypt(text.encode())
+    def _seal(self, text: bytes) -> str:
+        sealed: bytes = self._fernet().encrypt(text)
         return _SEALED + sealed.decode()
 
-    def _open(self, kept: str) -> str:
-        if not kept.startswith(_SEALED):
-            return kept
-        opened: bytes = self._fernet().decrypt(kept.removeprefix(_SEALED).encode())
-        return opened.decode()
+    def _open(self, stored: str) -> bytes:
+        if not stored.startswith(_SEALED):
+            return stored.encode()
+        opened: bytes = self._fernet().decrypt(stored.removeprefix(_SEALED).encode())
+        return opened
 
     def _fernet(self) -> Any:
         from cryptography.fernet import Fernet  # noqa: PLC0415 (few requests need it)
 
         return Fernet(base64.urlsafe_b64encode(hashlib.sha256(b"idempotency\0" + self.caller.token).digest()))
+
+
+def _running() -> KeyInUse:
+    return KeyInUse("A request with this Idempotency-Key is still running")

@@ -1,8 +1,11 @@
-"""A change in progress: the transaction, who makes it and when, and what it will have announced."""
+"""A change in progress: its transaction, its caller and moment, and the events that it will announce."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import repeat
+from typing import Any, TypeVar
+
+import msgspec
 
 from tradepost.access.caller import Caller
 from tradepost.access.sealing import Sealer
@@ -12,14 +15,16 @@ from tradepost.domain.record import Record
 from tradepost.egress.targets import Targets
 from tradepost.events.outbox import Emitter, Happened
 from tradepost.storage.database import Row, Writing
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import R, statements_of
 
-Rows = list[Row]  # a record as it is read: its row, or a row for each embedded child
+Rows = list[Row]  # an item as it is read: its row, or a row for each embedded child
+
+_T = TypeVar("_T", bound=Record)
 
 
 @dataclass(frozen=True)
-class Means:
-    """What the service has for actions that need more than a transaction."""
+class Services:
+    """The services that an action may need besides its transaction."""
 
     emitter: Emitter
     sealer: Sealer
@@ -27,33 +32,67 @@ class Means:
 
 
 class Change:
-    """What an action works with. Instants and ids are those of one moment, `now`."""
+    """What an action works with. Its instants and ids are those of one moment, `now`."""
 
-    __slots__ = ("_ids", "caller", "happened", "means", "now", "now_ms", "queued", "revealed", "source", "tx")
+    __slots__ = (
+        "_ids",
+        "caller",
+        "happened",
+        "now",
+        "now_ms",
+        "queued",
+        "revealed",
+        "services",
+        "source",
+        "tx",
+    )
 
-    def __init__(self, tx: Writing, caller: Caller, now_ms: int, ids: Ids, means: Means, source: str) -> None:
+    def __init__(
+        self, tx: Writing, caller: Caller, now_ms: int, ids: Ids, services: Services, source: str
+    ) -> None:
         self.tx = tx
         self.caller = caller
         self.now_ms = now_ms
-        self.now = instant(now_ms)
+        self.now = instant(now_ms)  # as text
         self.happened: list[Happened] = []
-        self.revealed: dict[str, str] = {}  # secrets that are shown this once, beside the record
-        self.queued = False  # there is something to deliver that no event announces
-        self.means = means
-        self.source = source  # the address of the service, as the call knows it
+        self.revealed: dict[str, str] = {}  # secrets that are shown once, in the answer
+        self.queued = False  # whether there are deliveries that no event announces
+        self.services = services
+        self.source = source  # the URL of the service, as the source of events
         self._ids = ids
 
     def new_id(self, at_ms: int | None = None) -> str:
-        """The id of something created now, or at `at_ms` if it is history that is being written."""
+        """A new id of this moment, or of `at_ms` for an item that was created in the past."""
         return self._ids.new(self.now_ms if at_ms is None else at_ms)
 
     def announce(self, event: str, plural: str, entity_id: str) -> None:
-        """Notes that `event` (`order.placed`) happened to an entity; it is written with the change."""
+        """Adds the event `event` (`order.placed`) of an entity; it is written with the change."""
         self.happened.append(Happened(self._ids.new(self.now_ms), event, plural, entity_id))
 
-    async def add(self, record: type[Record], values: Mapping[str, Any]) -> Row:
-        """Adds a row; the missing columns get their defaults."""
-        statements = plain(record)
-        given = {**dict.fromkeys(statements.table.c.keys()), "version": 1, **values}
-        await self.tx.run(statements.insert, **given)
-        return tuple(given[name] for name in statements.names)
+    async def add(self, item: Record, **columns: Any) -> Row:
+        """Inserts an item, with `columns` that are no members; returns its row. Raises `UniqueViolation`."""
+        statements = statements_of(type(item))
+        await self.tx.run(statements.insert, **(statements.values(item) | columns))
+        return statements.row(item)
+
+    async def add_many(self, items: Sequence[R], columns: Iterable[dict[str, Any]] = repeat({})) -> None:
+        """Inserts items of one record in one round trip, each with its `columns` that are no members.
+
+        Raises `UniqueViolation`.
+        """
+        if items:
+            statements = statements_of(type(items[0]))
+            rows = [statements.values(item) | more for item, more in zip(items, columns, strict=False)]
+            await self.tx.many(statements.insert, rows)
+
+    async def update(self, item: _T) -> _T:
+        """Updates an item as one more version of it; returns that. Raises `UniqueViolation`."""
+        item = msgspec.structs.replace(item, version=item.version + 1, updated_at=self.now)
+        statements = statements_of(type(item))
+        values = {f"new_{name}": value for name, value in statements.values(item).items()}
+        await self.tx.run(statements.update, at_id=item.id, **values)
+        return item
+
+    async def remove(self, item: Record) -> None:
+        """Deletes an item, or hides it where its record says so."""
+        await self.tx.run(statements_of(type(item)).delete, id=item.id, now=self.now)

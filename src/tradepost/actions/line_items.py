@@ -1,25 +1,24 @@
-"""Line items of pending orders: added, changed in quantity, removed; each is a change of the order too."""
+"""Line items of pending orders: added, changed and removed. Each change updates the order, too."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
+
+import msgspec
 
 from tradepost.actions import stock
 from tradepost.actions.change import Change, Rows
-from tradepost.actions.orders import beyond_total, new_line, requantified, shortage, unorderable
-from tradepost.actions.plain import Plain, Refusals
-from tradepost.actions.stock import Held
+from tradepost.actions.orders import beyond_total, lines_of, new_line, shortage, unorderable, updated_line
+from tradepost.actions.standard import Refusals, StandardActions
+from tradepost.actions.stock import Products
 from tradepost.domain.input import Values
 from tradepost.domain.line_item import LineItem
 from tradepost.domain.order import MAX_LINES, Order, is_final
 from tradepost.problems import Invalid, MemberError
-from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import orders
 
-_TOTAL = plain(LineItem).names.index("total")
 
-
-class LineItems(Plain):
+class LineItems(StandardActions[LineItem]):
     """The actions of line items."""
 
     refuses: ClassVar[Refusals] = {"DELETE": (Invalid,)}
@@ -27,104 +26,118 @@ class LineItems(Plain):
     def __init__(self) -> None:
         super().__init__(LineItem)
 
-    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
-        return (await self._draft(change, values, current)).errors
+    async def judge(self, change: Change, values: Values, current: LineItem | None) -> list[MemberError]:
+        if current is None:
+            return (await _judge_new(change, values)).errors
+        return (await _judge_change(change, current, values)).errors
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Adds a line at today's price and takes its stock."""
-        draft = await self._draft(change, values, None)
+        """Adds a line at today's price and takes its stock. Raises `Invalid`, also without enough stock."""
+        draft = await _judge_new(change, values)
         if draft.errors:
             raise Invalid.of(draft.errors)
-        line = new_line(change, draft.order["id"], draft.held[values["product_id"]], values["quantity"])
-        await stock.move(change, draft.held, {line["product_id"]: line["quantity"]})
-        row = await change.add(LineItem, line)
-        await _touch(change, draft.order)
+        product = draft.products[values["product_id"]]
+        own = {name: value for name, value in values.items() if name != "order_id"}
+        line = new_line(change, values["order_id"], product, own)
+        await stock.take(change, draft.products, {line.product_id: line.quantity})
+        row = await change.add(line)
+        await _update_order(change, line.order_id)
         return [row]
 
-    async def replace(self, change: Change, current: Row, values: Values) -> Rows:
-        """Changes the quantity; the order and the product of a line stay."""
-        draft = await self._draft(change, values, current)
+    async def replace(self, change: Change, current: LineItem, values: Values) -> Rows:
+        """Changes a line. Raises `Invalid` for another order or product, and without enough stock."""
+        draft = await _judge_change(change, current, values)
         if draft.errors:
             raise Invalid.of(draft.errors)
-        line = dict(zip(self.statements.names, current, strict=True))
-        more = values["quantity"] - line["quantity"]
-        if more == 0:
-            return [current]
-        line = requantified(change, line, values["quantity"])
-        await stock.move(change, draft.held, {line["product_id"]: more})
-        await change.tx.run(
-            self.statements.update, at_id=line["id"], **{f"new_{k}": v for k, v in line.items()}
-        )
-        await _touch(change, draft.order)
-        return [tuple(line.values())]
+        line = await updated_line(change, current, values)
+        if line is not current:
+            await stock.take(change, draft.products, {line.product_id: line.quantity - current.quantity})
+            await _update_order(change, line.order_id)
+        return [self.statements.row(line)]
 
-    async def _draft(self, change: Change, values: Values, current: Row | None) -> "_Draft":
-        """What is wrong with a line as it is to be, as far as its members could be read."""
-        old = dict(zip(self.statements.names, current or (), strict=False))
-        errors = [
-            MemberError((name,), "cannot change", "immutable")
-            for name in ("order_id", "product_id")
-            if old and values.get(name, old[name]) != old[name]
-        ]
-        new = values | {name: old[name] for name in ("order_id", "product_id") if old}
-        if old and new.get("quantity", old["quantity"]) == old["quantity"]:
-            return _Draft(errors, {}, {})
-        order, lines, wrong = await _pending(change, new.get("order_id"))
-        errors += wrong
-        if not old and len(lines) >= MAX_LINES:
-            errors.append(
-                MemberError(("order_id",), f"names an order that has its {MAX_LINES} lines", "length")
-            )
-        product_id, quantity = new.get("product_id"), new.get("quantity", 0)
-        held = await stock.hold(change, [] if product_id is None else [product_id])
-        if product_id is not None and not old:
-            errors += unorderable(held, [((), product_id)], order.get("currency"))
-        if product_id in held:
-            short = shortage(held[product_id], quantity - old.get("quantity", 0), ())
-            price = old.get("unit_price", held[product_id].price)
-            others = [row[_TOTAL] for row in lines if row[0] != old.get("id")]
-            errors += [*([short] if short else []), *beyond_total([price * quantity, *others], "quantity")]
-        return _Draft(errors, order, held)
-
-    async def delete(self, change: Change, current: Row) -> None:
-        """Removes a line and gives its stock back; an order keeps at least one."""
-        line = dict(zip(self.statements.names, current, strict=True))
-        order, lines, errors = await _pending(change, line["order_id"])
-        if len(lines) == 1:
+    async def delete(self, change: Change, current: LineItem) -> None:
+        """Removes a line and gives its stock back. Raises `Invalid` for the last line of an order."""
+        order = await _pending(change, current.order_id)
+        errors = order.errors
+        if len(order.lines) == 1:
             message = "The last line of an order cannot be removed; cancel or delete the order"
             errors.append(MemberError((), message, "last_line"))
         if errors:
             raise Invalid.of(errors)
-        held = await stock.hold(change, [line["product_id"]])
-        await stock.move(change, held, {line["product_id"]: -line["quantity"]})
-        await change.tx.run(self.statements.delete, id=line["id"])
-        await _touch(change, order)
+        products = await stock.lock(change, [current.product_id])
+        await stock.take(change, products, {current.product_id: -current.quantity})
+        await change.remove(current)
+        await _update_order(change, current.order_id)
 
 
 @dataclass
-class _Draft:
-    """A line as it is to be: what is wrong with that, its order, and its product, held."""
+class _LineDraft:
+    """A line to be: its errors, and its product, locked."""
 
     errors: list[MemberError]
-    order: dict[str, Any]
-    held: dict[str, Held]
+    products: Products
 
 
-async def _pending(change: Change, order_id: str | None) -> tuple[dict[str, Any], Rows, list[MemberError]]:
-    """The order, held, and its lines; what is wrong with it, since only a pending one takes changes."""
+@dataclass
+class _PendingOrder:
+    """An order, locked, with its lines; its errors if it takes no changes of lines."""
+
+    errors: list[MemberError]
+    lines: list[LineItem]
+    currency: str | None = None
+
+
+async def _judge_new(change: Change, values: Values) -> _LineDraft:
+    """Judges a line that is to be added, as far as its members could be read."""
+    order = await _pending(change, values.get("order_id"))
+    errors = order.errors
+    if len(order.lines) >= MAX_LINES:
+        errors.append(MemberError(("order_id",), f"names an order that has its {MAX_LINES} lines", "length"))
+    product_id, quantity = values.get("product_id"), values.get("quantity", 0)
+    products = await stock.lock(change, [] if product_id is None else [product_id])
+    if product_id is not None:
+        errors += unorderable(products, [((), product_id)], order.currency)
+    if product_id is not None and product_id in products:
+        short = shortage(products[product_id], quantity, ())
+        totals = [products[product_id].price * quantity, *(line.total for line in order.lines)]
+        errors += [*([short] if short else []), *beyond_total(totals, "quantity")]
+    return _LineDraft(errors, products)
+
+
+async def _judge_change(change: Change, line: LineItem, values: Values) -> _LineDraft:
+    """Judges what a line is to become; its order and its product stay."""
+    errors = [
+        MemberError((name,), "cannot change", "immutable")
+        for name in ("order_id", "product_id")
+        if values.get(name, getattr(line, name)) != getattr(line, name)
+    ]
+    values = values | {"order_id": line.order_id, "product_id": line.product_id}
+    if msgspec.structs.replace(line, **statements_of(LineItem).stored(values)) == line:
+        return _LineDraft(errors, {})
+    quantity = values.get("quantity", line.quantity)
+    order = await _pending(change, line.order_id)
+    products = await stock.lock(change, [line.product_id])
+    short = shortage(products[line.product_id], quantity - line.quantity, ())
+    totals = [line.unit_price * quantity, *(other.total for other in order.lines if other.id != line.id)]
+    errors += [*order.errors, *([short] if short else []), *beyond_total(totals, "quantity")]
+    return _LineDraft(errors, products)
+
+
+async def _pending(change: Change, order_id: str | None) -> _PendingOrder:
+    """Locks an order whose lines are to change, which only a pending one allows."""
     if order_id is None:
-        return {}, [], []
-    row = await change.tx.row(plain(Order).lock, id=order_id)
-    order = dict(zip(plain(Order).names, row or (), strict=False))
-    if row is None or change.caller.user_id not in (None, order["user_id"]):
-        return {}, [], [MemberError(("order_id",), "names no order", "unknown")]
+        return _PendingOrder([], [])
+    row = await change.tx.row(statements_of(Order).lock, id=order_id)
+    order = None if row is None else statements_of(Order).load(row)
+    if order is None or change.caller.user_id not in (None, order.user_id):
+        return _PendingOrder([MemberError(("order_id",), "names no order", "unknown")], [])
     errors = []
-    if is_final(order["status"]):
-        message = f"names an order that is {order['status']}; its lines cannot change"
+    if is_final(order.status):
+        message = f"names an order that is {order.status}; its lines cannot change"
         errors.append(MemberError(("order_id",), message, "final"))
-    return order, await change.tx.rows(orders.LINES, order_id=order_id), errors
+    return _PendingOrder(errors, await lines_of(change, order.id), order.currency)
 
 
-async def _touch(change: Change, order: dict[str, Any]) -> None:
-    await change.tx.run(orders.RETOTAL, order_id=order["id"], now=change.now)
-    change.announce("order.updated", Order.plural, order["id"])
+async def _update_order(change: Change, order_id: str) -> None:
+    await change.tx.run(orders.RETOTAL, order_id=order_id, now=change.now)
+    change.announce("order.updated", Order.plural, order_id)

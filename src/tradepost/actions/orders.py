@@ -1,4 +1,4 @@
-"""Orders: placed, moved on, changed while pending, and removed; stock and total kept right throughout."""
+"""Orders: placed, fulfilled, cancelled, changed while pending, and removed; stock and total stay right."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,8 +9,8 @@ import msgspec
 
 from tradepost.actions import stock
 from tradepost.actions.change import Change, Rows
-from tradepost.actions.plain import Plain, Refusals
-from tradepost.actions.stock import Held
+from tradepost.actions.standard import Refusals, StandardActions
+from tradepost.actions.stock import LockedProduct, Products
 from tradepost.domain.address import Address
 from tradepost.domain.input import Values
 from tradepost.domain.line_item import LineItem
@@ -18,16 +18,17 @@ from tradepost.domain.money import MAX_TOTAL
 from tradepost.domain.order import Order, is_final, moves, quantities
 from tradepost.domain.record import members
 from tradepost.problems import Final, Invalid, MemberError, Path
-from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import orders
 
-_LINES = plain(LineItem)
-_ORDERS = plain(Order)
-_WIDTH = len(_ORDERS.names)
+_WRITABLE = tuple(
+    each.name
+    for each in members(LineItem)
+    if not each.read_only and not (each.belongs_to and each.belongs_to.embedded)
+)
 
 
-class Orders(Plain):
+class Orders(StandardActions[Order]):
     """The actions of orders."""
 
     refuses: ClassVar[Refusals] = {"DELETE": (Final,)}
@@ -39,220 +40,244 @@ class Orders(Plain):
     def events(self) -> tuple[str, ...]:
         return ("order.placed", "order.updated", "order.fulfilled", "order.cancelled", "order.deleted")
 
-    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
+    async def judge(self, change: Change, values: Values, current: Order | None) -> list[MemberError]:
         draft = await (
             _judge_new(change, values) if current is None else _judge_change(change, current, values)
         )
         return draft.errors
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Places an order at today's prices and takes its stock."""
+        """Places an order at today's prices and takes its stock; returns a row for each line.
+
+        Raises `Invalid`, also if the stock does not suffice.
+        """
         draft = await _judge_new(change, values)
         if draft.errors:
             raise Invalid.of(draft.errors)
-        return await _place(change, values, draft)
+        order_id = change.new_id()
+        lines = [
+            new_line(change, order_id, draft.products[line.product_id], own(line))
+            for line in values["line_items"]
+        ]
+        await stock.take(change, draft.products, draft.lines.after)
+        order = Order(
+            id=order_id,
+            currency=lines[0].currency,
+            total=sum(line.total for line in lines),
+            shipping_address=draft.address,
+            created_at=change.now,
+            updated_at=change.now,
+            **self.statements.stored(values),
+        )
+        await change.add(order)
+        await change.add_many(lines)
+        change.announce("order.placed", Order.plural, order_id)
+        return _joined(order, lines)
 
-    async def replace(self, change: Change, current: Row, values: Values) -> Rows:
-        """Makes an order say what is given: its lines, its address and its status."""
+    async def replace(self, change: Change, current: Order, values: Values) -> Rows:
+        """Sets the members of an order, its lines, its address and its status; returns a row for each line.
+
+        Raises `Invalid` for a transition or a change that its status does not allow, or without stock.
+        """
         draft = await _judge_change(change, current, values)
         if draft.errors:
             raise Invalid.of(draft.errors)
-        order = dict(zip(_ORDERS.names, current, strict=True))
-        after = dict(order)
+        order, lines = msgspec.structs.replace(current, **self.statements.stored(values)), draft.lines.old
         if draft.readdressed:
-            after |= {"shipping_address_id": values["shipping_address_id"], "shipping_address": draft.address}
-        lines = draft.lines.kept_rows
+            order.shipping_address = draft.address
         if draft.lines.differ:
-            lines = await draft.lines.apply(change, draft.held, after)
-        after["status"] = values["status"]
-        if after["status"] == "CANCELLED" and order["status"] != "CANCELLED":
+            lines = await draft.lines.apply(change, draft.products, order.id)
+            order.total = sum(line.total for line in lines)
+        moved = order.status != current.status
+        if moved and order.status == "CANCELLED":
             await _give_back(change, lines)
-        return await _store(change, order, after, lines, updated=draft.lines.differ or draft.readdressed)
+        updated = draft.lines.differ or msgspec.structs.replace(order, status=current.status) != current
+        if updated or moved:
+            order = await change.update(order)
+        if updated:
+            change.announce("order.updated", Order.plural, order.id)
+        if moved:
+            change.announce(f"order.{order.status.lower()}", Order.plural, order.id)
+        return _joined(order, lines)
 
-    async def delete(self, change: Change, current: Row) -> None:
-        """Removes an order; a pending one gives back its stock, a fulfilled one stays."""
-        order = dict(zip(_ORDERS.names, current, strict=True))
-        if order["status"] == "FULFILLED":
+    async def delete(self, change: Change, current: Order) -> None:
+        """Removes an order; a pending one gives its stock back. Raises `Final` for a fulfilled one."""
+        if current.status == "FULFILLED":
             message = "A fulfilled order is an accounting record and cannot be deleted"
             raise Final(message)
-        if order["status"] == "PENDING":
-            await _give_back(change, await change.tx.rows(orders.LINES, order_id=order["id"]))
-        await change.tx.run(orders.DELETE_LINES, order_id=order["id"])
-        await change.tx.run(self.statements.delete, id=order["id"])
-        change.announce("order.deleted", Order.plural, order["id"])
+        if current.status == "PENDING":
+            await _give_back(change, await lines_of(change, current.id))
+        await change.tx.run(orders.DELETE_LINES, order_id=current.id)
+        await change.remove(current)
+        change.announce("order.deleted", Order.plural, current.id)
 
 
 class _Lines:
-    """The lines an order has and is to have. One that names a line of the order keeps it as it was.
+    """The lines that an order has and those it is to have. A line that is named by its id is retained.
 
-    What could not be read of a line is None.
+    Of the lines to be, members that could not be read are None.
     """
 
-    def __init__(self, old: Rows, given: Sequence[Any]) -> None:
-        self.kept_rows = old
-        self._old = {row[0]: dict(zip(_LINES.names, row, strict=True)) for row in old}
-        self._given = given
-        self._kept = [self._keeps(line) for line in given]
-        kept_ids = [kept["id"] for kept in self._kept if kept is not None]
-        self.differ = kept_ids != list(self._old) or any(
-            kept is None or kept["quantity"] != line.quantity
-            for kept, line in zip(self._kept, given, strict=True)
+    def __init__(self, old: Sequence[LineItem], new: Sequence[Any]) -> None:
+        self.old = old
+        self._by_id = {line.id: line for line in old}
+        self._new = new
+        self._retained = [self._retains(line) for line in new]
+        retained_ids = [line.id for line in self._retained if line is not None]
+        self.differ = retained_ids != list(self._by_id) or any(
+            retained is None or own(retained) != own(line)
+            for retained, line in zip(self._retained, new, strict=True)
         )
-        self.before = Counter(
-            quantities((line["product_id"], line["quantity"]) for line in self._old.values())
-        )
+        self.before = Counter(quantities((line.product_id, line.quantity) for line in old))
         self.after = quantities(
-            (line.product_id, line.quantity or 0) for line in given if line.product_id is not None
+            (line.product_id, line.quantity or 0) for line in new if line.product_id is not None
         )
 
-    def _keeps(self, line: Any) -> dict[str, Any] | None:
-        kept = self._old.get(line.id) if isinstance(line.id, str) else None
-        return kept if kept is not None and kept["product_id"] == line.product_id else None
+    def _retains(self, line: Any) -> LineItem | None:
+        old = self._by_id.get(line.id) if isinstance(line.id, str) else None
+        return old if old is not None and old.product_id == line.product_id else None
 
-    def errors(self, held: dict[str, Held], currency: str | None) -> list[MemberError]:
-        """What is wrong with the lines that are to be."""
-        new = [
+    def errors(self, products: Products, currency: str | None) -> list[MemberError]:
+        """The errors of the lines to be."""
+        added = [
             (("line_items", i), line.product_id)
-            for i, line in enumerate(self._given)
-            if line.product_id is not None and self._kept[i] is None
+            for i, line in enumerate(self._new)
+            if line.product_id is not None and self._retained[i] is None
         ]
         return [
-            *self._twice(),
-            *unorderable(held, new, currency),
-            *_shortages(held, self._given, self.before),
-            *self._unpayable(held),
+            *self._duplicates(),
+            *unorderable(products, added, currency),
+            *_shortages(products, self._new, self.before),
+            *self._unpayable(products),
         ]
 
-    async def apply(self, change: Change, held: dict[str, Held], order: dict[str, Any]) -> Rows:
-        """Changes the lines and the stock, sets the order's total; the new lines in their order."""
-        products = {*self.before, *self.after}
-        await stock.move(
-            change, held, {each: self.after.get(each, 0) - self.before[each] for each in products}
+    async def apply(self, change: Change, products: Products, order_id: str) -> list[LineItem]:
+        """Changes the lines and the stock; returns the lines in their order."""
+        product_ids = {*self.before, *self.after}
+        await stock.take(
+            change, products, {each: self.after.get(each, 0) - self.before[each] for each in product_ids}
         )
-        lines = [self._line(change, held, i, order) for i in range(len(self._given))]
-        order["total"] = sum(line["total"] for line in lines)
-        await self._store(change, lines)
-        return sorted(tuple(line[name] for name in _LINES.names) for line in lines)
+        added = [
+            new_line(change, order_id, products[line.product_id], own(line))
+            for line, retained in zip(self._new, self._retained, strict=True)
+            if retained is None
+        ]
+        retained_ids = {line.id for line in self._retained if line is not None}
+        for line in self.old:
+            if line.id not in retained_ids:
+                await change.remove(line)
+        lines = [
+            await updated_line(change, retained, own(line))
+            for line, retained in zip(self._new, self._retained, strict=True)
+            if retained is not None
+        ]
+        await change.add_many(added)
+        return sorted([*lines, *added], key=lambda line: line.id)
 
-    def _unpayable(self, held: dict[str, Held]) -> list[MemberError]:
+    def _unpayable(self, products: Products) -> list[MemberError]:
         return beyond_total(
-            (held[line.product_id].price if kept is None else kept["unit_price"]) * (line.quantity or 0)
-            for kept, line in zip(self._kept, self._given, strict=True)
-            if kept is not None or line.product_id in held
+            (products[line.product_id].price if retained is None else retained.unit_price)
+            * (line.quantity or 0)
+            for retained, line in zip(self._retained, self._new, strict=True)
+            if retained is not None or line.product_id in products
         )
 
-    def _twice(self) -> list[MemberError]:
+    def _duplicates(self) -> list[MemberError]:
         seen: set[str] = set()
         errors = []
-        for i, kept in enumerate(self._kept):
-            if kept is not None and kept["id"] in seen:
+        for i, line in enumerate(self._retained):
+            if line is not None and line.id in seen:
                 errors.append(MemberError(("line_items", i, "id"), "appears twice", "duplicate"))
-            if kept is not None:
-                seen.add(kept["id"])
+            if line is not None:
+                seen.add(line.id)
         return errors
-
-    def _line(
-        self, change: Change, held: dict[str, Held], index: int, order: dict[str, Any]
-    ) -> dict[str, Any]:
-        given, kept = self._given[index], self._kept[index]
-        if kept is None:
-            return new_line(change, order["id"], held[given.product_id], given.quantity)
-        if kept["quantity"] == given.quantity:
-            return kept
-        return requantified(change, kept, given.quantity)
-
-    async def _store(self, change: Change, lines: list[dict[str, Any]]) -> None:
-        ids = {line["id"] for line in lines}
-        for old_id in self._old.keys() - ids:
-            await change.tx.run(_LINES.delete, id=old_id)
-        for line in lines:
-            old = self._old.get(line["id"])
-            if old is not None and old != line:
-                new = {f"new_{name}": value for name, value in line.items()}
-                await change.tx.run(_LINES.update, at_id=line["id"], **new)
-        await change.tx.many(_LINES.insert, [line for line in lines if line["id"] not in self._old])
 
 
 @dataclass
-class _Draft:
-    """An order as it is to be: what is wrong with that, and what was found in judging it."""
+class _OrderDraft:
+    """An order to be: its errors, and what judging it has read."""
 
     errors: list[MemberError]
     lines: _Lines
-    held: dict[str, Held]
-    address: str | None
+    products: Products
+    address: Any  # a snapshot as JSON, or None
     readdressed: bool = False
 
 
-async def _judge_new(change: Change, values: Values) -> _Draft:
+async def _judge_new(change: Change, values: Values) -> _OrderDraft:
     """Judges an order that is to be placed, as far as its members could be read."""
     lines = _Lines([], values.get("line_items", []))
-    held, errors = await _basket(change, values, lines)
+    products, errors = await _products(change, values, lines)
     if values.get("status", "PENDING") != "PENDING":
         errors.append(MemberError(("status",), "of a new order is PENDING", "invalid_transition"))
-    address, wrong = await _address(change, values)
-    return _Draft([*errors, *wrong, *lines.errors(held, None)], lines, held, address)
+    address, address_errors = await _address(change, values.get("user_id"), values.get("shipping_address_id"))
+    errors = [*errors, *address_errors, *lines.errors(products, None)]
+    return _OrderDraft(errors, lines, products, address)
 
 
-async def _judge_change(change: Change, current: Row, values: Values) -> _Draft:
+async def _judge_change(change: Change, order: Order, values: Values) -> _OrderDraft:
     """Judges what an order is to become, as far as its members could be read."""
-    order = dict(zip(_ORDERS.names, current, strict=True))
-    values = order | values
     errors = []
-    if values["user_id"] != order["user_id"]:
+    if values.get("user_id", order.user_id) != order.user_id:
         errors.append(MemberError(("user_id",), "cannot change", "immutable"))
-    old = await change.tx.rows(orders.LINES, order_id=order["id"])
-    given = values["line_items"] if "line_items" in values else [_LINES.load(row) for row in old]
-    lines = _Lines(old, given)
-    readdressed = values["shipping_address_id"] != order["shipping_address_id"]
-    errors += _move_errors(order["status"], values["status"], lines=lines.differ, readdressed=readdressed)
-    address, held = None, {}
+    old = await lines_of(change, order.id)
+    lines = _Lines(old, values.get("line_items", old))
+    address_id = values.get("shipping_address_id", order.shipping_address_id)
+    readdressed = address_id != order.shipping_address_id
+    status = values.get("status", order.status)
+    errors += _transition_errors(order.status, status, lines=lines.differ, readdressed=readdressed)
+    address: str | None = None
     if readdressed:
-        address, wrong = await _address(
-            change, order | {"shipping_address_id": values["shipping_address_id"]}
-        )
-        errors += wrong
-    if lines.differ and not is_final(order["status"]):
-        held = await stock.hold(change, {*lines.before, *lines.after})
-        errors += lines.errors(held, order["currency"])
-    return _Draft(errors, lines, held, address, readdressed)
+        address, address_errors = await _address(change, order.user_id, address_id)
+        errors += address_errors
+    products: Products = {}
+    if lines.differ and not is_final(order.status):
+        products = await stock.lock(change, {*lines.before, *lines.after})
+        errors += lines.errors(products, order.currency)
+    return _OrderDraft(errors, lines, products, address, readdressed)
 
 
-def new_line(change: Change, order_id: str, product: Held, quantity: int) -> dict[str, Any]:
+async def lines_of(change: Change, order_id: str) -> list[LineItem]:
+    """The lines of an order, in their order."""
+    rows = await change.tx.rows(orders.LINES, order_id=order_id)
+    return [statements_of(LineItem).load(row) for row in rows]
+
+
+def own(line: Any) -> dict[str, Any]:
+    """The writable values of a line, of a body or of the store."""
+    return {name: getattr(line, name) for name in _WRITABLE}
+
+
+def new_line(change: Change, order_id: str, product: LockedProduct, values: Values) -> LineItem:
     """A line with snapshots of the product as it is now."""
-    return {
-        "id": change.new_id(),
-        "order_id": order_id,
-        "product_id": product.id,
-        "quantity": quantity,
-        "sku": product.sku,
-        "name": product.name,
-        "unit_price": product.price,
-        "currency": product.currency,
-        "total": product.price * quantity,
-        "created_at": change.now,
-        "updated_at": change.now,
-        "version": 1,
-    }
+    return LineItem(
+        id=change.new_id(),
+        order_id=order_id,
+        sku=product.sku,
+        name=product.name,
+        unit_price=product.price,
+        currency=product.currency,
+        total=product.price * values["quantity"],
+        created_at=change.now,
+        updated_at=change.now,
+        **statements_of(LineItem).stored(values),
+    )
 
 
-def requantified(change: Change, line: dict[str, Any], quantity: int) -> dict[str, Any]:
-    """The line with another quantity, at the price it was added for."""
-    return line | {
-        "quantity": quantity,
-        "total": line["unit_price"] * quantity,
-        "updated_at": change.now,
-        "version": line["version"] + 1,
-    }
+async def updated_line(change: Change, line: LineItem, values: Values) -> LineItem:
+    """The line with other values, at the price it was added for; it is stored if they differ."""
+    new = msgspec.structs.replace(line, **statements_of(LineItem).stored(values))
+    new.total = new.unit_price * new.quantity
+    return line if new == line else await change.update(new)
 
 
 def unorderable(
-    held: dict[str, Held], lines: Iterable[tuple[Path, str]], currency: str | None = None
+    products: Products, lines: Iterable[tuple[Path, str]], currency: str | None = None
 ) -> list[MemberError]:
-    """Lines whose product is unknown, archived or of another currency than the others."""
+    """The errors of lines whose product is unknown, archived or of another currency than the others."""
     errors = []
     for at, product_id in lines:
-        product = held.get(product_id)
+        product = products.get(product_id)
         if product is None or product.deleted_at is not None:
             errors.append(MemberError((*at, "product_id"), "names no product", "unknown"))
         elif product.status != "ACTIVE":
@@ -266,37 +291,37 @@ def unorderable(
 
 
 def beyond_total(totals: Iterable[int], at: str = "line_items") -> list[MemberError]:
-    """Line totals that add up to more than a JSON number carries exactly."""
+    """The error of line totals whose sum a JSON number cannot represent exactly."""
     if sum(totals) <= MAX_TOTAL:
         return []
     return [MemberError((at,), "makes the order's total larger than it can be", "out_of_range")]
 
 
-def shortage(held: Held, pieces: int, at: Path) -> MemberError | None:
-    """Too little stock for `pieces` more."""
-    if held.stock is None or pieces <= held.stock:
+def shortage(product: LockedProduct, pieces: int, at: Path) -> MemberError | None:
+    """The error of too little stock for `pieces` more."""
+    if product.stock is None or pieces <= product.stock:
         return None
     return MemberError(
         (*at, "quantity"),
-        f"is more than the stock of {held.sku}, which is {held.stock}",
+        f"is more than the stock of {product.sku}, which is {product.stock}",
         "insufficient_stock",
     )
 
 
-def _shortages(held: dict[str, Held], lines: Sequence[Any], before: Counter[str]) -> list[MemberError]:
-    """The lines at which the stock runs out, counting what the order holds already."""
+def _shortages(products: Products, lines: Sequence[Any], before: Counter[str]) -> list[MemberError]:
+    """The errors of the lines at which the stock runs out, counting the pieces that the order has already."""
     wanted: Counter[str] = Counter()
     errors = []
     for i, line in enumerate(lines):
         wanted[line.product_id] += line.quantity or 0
-        product = held.get(line.product_id)
+        product = products.get(line.product_id)
         if product is not None:
             short = shortage(product, wanted[line.product_id] - before[line.product_id], ("line_items", i))
             errors.extend([short] if short else [])
     return errors
 
 
-def _move_errors(old: str, new: str, *, lines: bool, readdressed: bool) -> list[MemberError]:
+def _transition_errors(old: str, new: str, *, lines: bool, readdressed: bool) -> list[MemberError]:
     errors = []
     if new != old and new not in moves(old):
         allowed = " or ".join(sorted(moves(old))) or "nothing: it is final"
@@ -308,76 +333,38 @@ def _move_errors(old: str, new: str, *, lines: bool, readdressed: bool) -> list[
     return errors
 
 
-async def _basket(change: Change, values: Values, lines: _Lines) -> tuple[dict[str, Held], list[MemberError]]:
-    """The products, held, and what is wrong with the user: a key that acts for one user knows no other."""
+async def _products(change: Change, values: Values, lines: _Lines) -> tuple[Products, list[MemberError]]:
+    """The products, locked, and the errors of the user. A key that acts for a user knows no other user."""
     if "user_id" not in values:
-        return await stock.hold(change, lines.after), []
-    held, status = await stock.basket(change, lines.after, values["user_id"])
+        return await stock.lock(change, lines.after), []
+    products, status = await stock.lock_for(change, lines.after, values["user_id"])
     if status is None or change.caller.user_id not in (None, values["user_id"]):
-        return held, [MemberError(("user_id",), "names no user", "unknown")]
+        return products, [MemberError(("user_id",), "names no user", "unknown")]
     if status != "ACTIVE":
-        return held, [MemberError(("user_id",), "names a deactivated user", "deactivated")]
-    return held, []
+        return products, [MemberError(("user_id",), "names a deactivated user", "deactivated")]
+    return products, []
 
 
-async def _address(change: Change, values: Values) -> tuple[str | None, list[MemberError]]:
-    """A snapshot of the address an order is sent to, as JSON."""
-    address_id = values.get("shipping_address_id")
-    if address_id is None or "user_id" not in values:
+async def _address(
+    change: Change, user_id: str | None, address_id: str | None
+) -> tuple[str | None, list[MemberError]]:
+    """A snapshot of the address that an order is shipped to, as JSON."""
+    if address_id is None or user_id is None:
         return None, []
-    row = await change.tx.row(plain(Address).get, id=address_id)
-    address = plain(Address).load(row) if row is not None else None
-    if not isinstance(address, Address) or address.user_id != values["user_id"]:
+    row = await change.tx.row(statements_of(Address).get, id=address_id)
+    address = statements_of(Address).load(row) if row is not None else None
+    if address is None or address.user_id != user_id:
         return None, [MemberError(("shipping_address_id",), "names no address of the user", "unknown")]
     snapshot = {each.json_name: getattr(address, each.name) for each in members(Address)}
     return msgspec.json.encode(snapshot).decode(), []
 
 
-async def _place(change: Change, values: Values, draft: _Draft) -> Rows:
-    order_id = change.new_id()
-    lines = [
-        new_line(change, order_id, draft.held[line.product_id], line.quantity)
-        for line in values["line_items"]
-    ]
-    await stock.move(change, draft.held, draft.lines.after)
-    order = {
-        "id": order_id,
-        "user_id": values["user_id"],
-        "status": "PENDING",
-        "currency": lines[0]["currency"],
-        "total": sum(line["total"] for line in lines),
-        "shipping_address_id": values["shipping_address_id"],
-        "shipping_address": draft.address,
-        "created_at": change.now,
-        "updated_at": change.now,
-        "version": 1,
-    }
-    await change.tx.run(_ORDERS.insert, **order)
-    await change.tx.many(_LINES.insert, lines)
-    change.announce("order.placed", Order.plural, order_id)
-    return _joined(order, [tuple(line.values()) for line in lines])
+async def _give_back(change: Change, lines: Iterable[LineItem]) -> None:
+    pieces = quantities((line.product_id, line.quantity) for line in lines)
+    products = await stock.lock(change, pieces)
+    await stock.take(change, products, {product_id: -count for product_id, count in pieces.items()})
 
 
-async def _give_back(change: Change, lines: Iterable[Row]) -> None:
-    pieces = quantities((row[2], row[3]) for row in lines)
-    held = await stock.hold(change, pieces)
-    await stock.move(change, held, {product_id: -count for product_id, count in pieces.items()})
-
-
-async def _store(
-    change: Change, before: dict[str, Any], after: dict[str, Any], lines: Rows, *, updated: bool
-) -> Rows:
-    moved = after["status"] != before["status"]
-    if moved or updated:
-        after |= {"version": before["version"] + 1, "updated_at": change.now}
-        await change.tx.run(_ORDERS.update, at_id=after["id"], **{f"new_{k}": v for k, v in after.items()})
-        if updated:
-            change.announce("order.updated", Order.plural, after["id"])
-        if moved:
-            change.announce(f"order.{after['status'].lower()}", Order.plural, after["id"])
-    return _joined(after, lines)
-
-
-def _joined(order: dict[str, Any], lines: Iterable[Row]) -> Rows:
-    head = tuple(order[name] for name in _ORDERS.names)
-    return [head + line for line in lines]
+def _joined(order: Order, lines: Iterable[LineItem]) -> Rows:
+    head, row = statements_of(Order).row(order), statements_of(LineItem).row
+    return [head + row(line) for line in lines]

@@ -1,7 +1,7 @@
-"""Stock: taken by lines, given back by them, within the transaction that changes the lines.
+"""Stock: taken and given back by order lines, in the transaction that changes the lines.
 
-Products are held in the order of their ids before anything is decided, so two buyers never deadlock and
-never both get the last piece.
+Products are locked in the order of their ids before anything is decided, so that two buyers never deadlock
+and never both get the last piece.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,8 +11,8 @@ from tradepost.actions.change import Change
 from tradepost.storage.statements import products, users
 
 
-class Held(NamedTuple):
-    """A product, held until the transaction ends."""
+class LockedProduct(NamedTuple):
+    """A product, locked until the transaction ends."""
 
     id: str
     sku: str
@@ -24,29 +24,31 @@ class Held(NamedTuple):
     deleted_at: str | None
 
 
-async def hold(change: Change, product_ids: Iterable[str]) -> dict[str, Held]:
-    """The products with these ids, held; unknown ids are missing from the answer."""
+Products = Mapping[str, LockedProduct]  # by id
+
+
+async def lock(change: Change, product_ids: Iterable[str]) -> Products:
+    """The products with these ids, locked; unknown ids are missing."""
     rows = await change.tx.rows(products.FOR_ORDER, ids=sorted(set(product_ids)))
-    return {row[0]: Held(*row) for row in rows}
+    return {product.id: product for product in map(LockedProduct._make, rows)}
 
 
-async def basket(
-    change: Change, product_ids: Iterable[str], user_id: str
-) -> tuple[dict[str, Held], str | None]:
-    """The products held, and the state of the user who orders; None if there is no such user."""
+async def lock_for(change: Change, product_ids: Iterable[str], user_id: str) -> tuple[Products, str | None]:
+    """The products, locked, and the status of the user who orders; None if there is no such user."""
     rows = await change.tx.rows(products.BASKET, ids=sorted(set(product_ids)), user_id=user_id)
     if rows:
-        return {row[0]: Held(*row[:-1]) for row in rows}, rows[0][-1]
-    found = await change.tx.row(users.STATUS, id=user_id)
-    return {}, found[0] if found else None
+        *_, status = rows[0]
+        return {product.id: product for product in (LockedProduct(*row[:-1]) for row in rows)}, status
+    user = await change.tx.row(users.STATUS, id=user_id)
+    return {}, user[0] if user else None
 
 
-async def move(change: Change, held: Mapping[str, Held], pieces: Mapping[str, int]) -> None:
-    """Takes pieces from the stock of held products; gives back where negative."""
+async def take(change: Change, locked: Products, pieces: Mapping[str, int]) -> None:
+    """Takes pieces from the stock of locked products, by product id; negative pieces are given back."""
     moves = [
         {"product_id": product_id, "pieces": count, "now": change.now}
         for product_id, count in pieces.items()
-        if count and held[product_id].stock is not None
+        if count and locked[product_id].stock is not None
     ]
     if len(moves) == 1:
         await change.tx.run(products.MOVE_STOCK, **moves[0])

@@ -1,34 +1,27 @@
-"""Users: plain, but for telling the world when one is deactivated."""
+"""Users: standard actions, with an event of its own for a deactivation."""
+
+import msgspec
 
 from tradepost.actions.change import Change
-from tradepost.actions.plain import Plain
+from tradepost.actions.standard import StandardActions
 from tradepost.domain.user import User
-from tradepost.storage.database import Row
 
 
-class Users(Plain):
+class Users(StandardActions[User]):
     """The actions of users."""
 
     def __init__(self) -> None:
         super().__init__(User, emits=True)
-        self._status = self.statements.names.index("status")
-        self._unsaid = {
-            self._status,
-            self.statements.names.index("updated_at"),
-            self.statements.names.index("version"),
-        }
 
     @property
     def events(self) -> tuple[str, ...]:
         return ("user.created", "user.updated", "user.deactivated", "user.deleted")
 
-    def announce(self, change: Change, verb: str, before: Row, after: Row) -> None:
-        left = before[self._status] == "ACTIVE" and after[self._status] == "DEACTIVATED"
-        if left:
+    def announce(self, change: Change, verb: str, before: User, after: User) -> None:
+        deactivated = (before.status, after.status) == ("ACTIVE", "DEACTIVATED")
+        if deactivated:
             super().announce(change, "deactivated", before, after)
-        if not left or any(
-            old != new
-            for i, (old, new) in enumerate(zip(before, after, strict=True))
-            if i not in self._unsaid
-        ):
-            super().announce(change, verb, before, after)
+            same = {"status": before.status, "updated_at": before.updated_at, "version": before.version}
+            if msgspec.structs.replace(after, **same) == before:
+                return  # nothing but the status changed
+        super().announce(change, verb, before, after)

@@ -1,44 +1,46 @@
-"""Webhook deliveries by request: an event sent to an endpoint once more, or a ping to try it with."""
+"""Webhook deliveries by request: an event sent to an endpoint again, or a ping to test the endpoint."""
 
+from operator import itemgetter
 from typing import Any
 
 from tradepost.actions.change import Change, Rows
-from tradepost.actions.plain import Plain
+from tradepost.actions.standard import StandardActions
 from tradepost.domain.input import Values
 from tradepost.domain.webhook_delivery import WebhookDelivery
 from tradepost.domain.webhook_endpoint import WebhookEndpoint
 from tradepost.events.event_type import PING
 from tradepost.events.outbox import delivery
 from tradepost.problems import MemberError
-from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
-from tradepost.storage.statements import webhook_redeliveries
-
-_STATUS = plain(WebhookEndpoint).names.index("status")
+from tradepost.storage.record_statements import statements_of
+from tradepost.storage.statements import webhook_deliveries, webhook_redeliveries
 
 
-class WebhookDeliveries(Plain):
+class WebhookDeliveries(StandardActions[WebhookDelivery]):
     """The actions of webhook deliveries."""
 
     def __init__(self) -> None:
         super().__init__(WebhookDelivery)
+        self._row = itemgetter(*self.statements.names)
 
-    async def judge(self, change: Change, values: Values, current: Row | None) -> list[MemberError]:
+    async def judge(
+        self, change: Change, values: Values, current: WebhookDelivery | None
+    ) -> list[MemberError]:
         del current
-        wrong = await endpoint_errors(change, values.get("endpoint_id"))
+        errors = await endpoint_errors(change, values.get("endpoint_id"))
         event_id = values.get("event_id")
         if event_id is not None and await _type_of(change, event_id) is None:
-            wrong.append(MemberError(("event_id",), "names no event that is still kept", "unknown"))
-        return wrong
+            errors.append(MemberError(("event_id",), "names no event that is still kept", "unknown"))
+        return errors
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Sends an event to an endpoint once more; without `eventId`, a ping. With `from` it is a
-        redelivery: every event of a stretch of time is sent once more."""
-        await self._refuse(change, values, None)
-        given = await self._again(change, values) if values["event_id"] else _ping(change)
-        made = delivery(change.new_id(), values["endpoint_id"], change.now, **given)
+        """Sends an event to an endpoint again; without `eventId`, sends a ping. With `from` it creates a
+        redelivery, which sends all events of a period again."""
+        await self.check(change, values, None)
+        columns = await self._again(change, values) if values["event_id"] else _ping(change)
+        row = delivery(change.new_id(), values["endpoint_id"], change.now, **columns)
+        await change.tx.run(webhook_deliveries.QUEUE, **row)
         change.queued = True
-        return [await change.add(WebhookDelivery, made)]
+        return [self._row(row)]
 
     async def _again(self, change: Change, values: Values) -> dict[str, Any]:
         event_type = await _type_of(change, values["event_id"])
@@ -46,22 +48,22 @@ class WebhookDeliveries(Plain):
 
 
 async def endpoint_errors(change: Change, endpoint_id: str | None) -> list[MemberError]:
-    """What is wrong with an endpoint as one that something is sent to."""
+    """The errors of an endpoint as the target of a delivery."""
     if endpoint_id is None:
         return []
-    found = await change.tx.row(plain(WebhookEndpoint).get, id=endpoint_id)
-    if found is None:
+    row = await change.tx.row(statements_of(WebhookEndpoint).get, id=endpoint_id)
+    if row is None:
         return [MemberError(("endpoint_id",), "names no webhook endpoint", "unknown")]
-    if found[_STATUS] == "DISABLED":
+    if statements_of(WebhookEndpoint).load(row).status == "DISABLED":
         message = "names an endpoint that is DISABLED; set its status to ENABLED first"
         return [MemberError(("endpoint_id",), message, "disabled")]
     return []
 
 
 def _ping(change: Change) -> dict[str, Any]:
-    return {"event_type": f"{change.means.emitter.prefix}.{PING}", "source": change.source}
+    return {"event_type": f"{change.services.emitter.prefix}.{PING}", "source": change.source}
 
 
 async def _type_of(change: Change, event_id: str) -> str | None:
-    found = await change.tx.row(webhook_redeliveries.EVENT, id=event_id)
-    return found[0] if found else None
+    row = await change.tx.row(webhook_redeliveries.EVENT, id=event_id)
+    return row[0] if row else None

@@ -7,7 +7,6 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from tradepost import settings
-from tradepost.access.idempotency import Answer
 from tradepost.actions.api_keys import ApiKeys
 from tradepost.actions.change import Change
 from tradepost.cli.store import OPERATOR, opened
@@ -15,7 +14,7 @@ from tradepost.domain.api_key import ApiKey
 from tradepost.domain.input import Input, names_of
 from tradepost.perform import Performer
 from tradepost.problems import Invalid, MemberError, NotFound
-from tradepost.storage.plain import Listing, plain
+from tradepost.storage.record_statements import Listing, statements_of
 from tradepost.storage.statements import api_keys
 
 keys = App(name="keys", help="Create, list and revoke API keys.")
@@ -79,15 +78,14 @@ async def _create(body: dict[str, object]) -> str:
 async def make(performer: Performer, body: dict[str, object]) -> str:
     """Creates a key from the body of a POST and returns it; raises `Invalid` with the options at fault."""
 
-    async def action(change: Change) -> Answer:
+    async def action(change: Change) -> str:
         await ApiKeys().create(change, Input(ApiKey, names_of(ApiKey)).check(body))
-        return Answer(201, [], change.revealed["key"].encode())
+        return change.revealed["key"]
 
     try:
-        done = await performer.perform(OPERATOR, action, record=ApiKey, source="")
+        return (await performer.perform(OPERATOR, None, action, source="")).result
     except Invalid as error:
         raise Invalid("; ".join(map(_line, error.errors))) from None
-    return done.answer.body.decode()
 
 
 def _line(error: MemberError) -> str:
@@ -97,7 +95,7 @@ def _line(error: MemberError) -> str:
 
 async def _all() -> list[ApiKey]:
     async with opened(settings.load()) as performer:
-        statements = plain(ApiKey)
+        statements = statements_of(ApiKey)
         rows = await performer.database.reading().rows(statements.page(Listing()), limit=10_000)
         return [key for row in rows if isinstance(key := statements.load(row), ApiKey)]
 
@@ -105,10 +103,9 @@ async def _all() -> list[ApiKey]:
 async def _revoke(key_id: str) -> None:
     async with opened(settings.load()) as performer:
 
-        async def action(change: Change) -> Answer:
+        async def action(change: Change) -> None:
             if not await change.tx.run(api_keys.REVOKE, key_id=key_id, now=change.now):
                 message = f"There is no active key {key_id}"
                 raise NotFound(message)
-            return Answer(204, [], b"")
 
-        await performer.perform(OPERATOR, action, record=ApiKey, source="")
+        await performer.perform(OPERATOR, None, action, source="")

@@ -55,7 +55,7 @@ async def _deliver(settings: Settings, host: str, port: int | None) -> None:
             await _signalled()
         finally:
             await deliveries.stop()
-            await performer.means.targets.close()
+            await performer.services.targets.close()
             await runner.cleanup()
 
 

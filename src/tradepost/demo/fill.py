@@ -62,7 +62,8 @@ class Filling:
         self._products: list[str] = []
         await self._fill_users(People(self._random, user_count))
         await self._fill("products", products(), self._goods(Goods(self._random, product_count)))
-        await self._fill("orders", OrderKind(), self._orders())
+        self._order_kind = OrderKind()
+        await self._fill("orders", self._order_kind, self._orders())
 
     async def _fill_users(self, people: People) -> None:
         """Adds users batch by batch, each followed by its addresses, which need their users to exist."""
@@ -99,7 +100,7 @@ class Filling:
                 home = people.home(person.country)._asdict()
                 own = {"id": address_id, "user_id": user_id, "user_email": None, "recipient": person.name}
                 homes.append(Entry({**own, **home}, born))
-            names = {"name": person.name, "email": person.email, "email_key": person.email.casefold()}
+            names = {"name": person.name, "email": person.email}
             yield Entry({"id": user_id, **names, "status": status, "deleted_at": None}, born)
 
     def _goods(self, goods: Goods) -> Iterator[Entry]:
@@ -119,32 +120,19 @@ class Filling:
             yield Entry(self._order(bought), _born(bought.at_ms), 2 + len(bought.goods))
 
     def _order(self, bought: Bought) -> Values:
-        lines = [_DemoLine(self._products[good], pieces) for good, pieces in bought.goods]
-        return {
-            "id": None,
-            "reference": None,
+        order = self._order_kind.input
+        line: Any = order.child.struct if order.child else None
+        return order.defaults | {
             "user_id": self._users[bought.buyer],
-            "user_email": None,
             "status": bought.status,
-            "currency": None,
             "shipping_address_id": self._homes[bought.buyer] if bought.shipped else None,
-            "shipping_address": None,
-            "line_items": lines,
+            "line_items": [
+                line(product_id=self._products[good], quantity=pieces) for good, pieces in bought.goods
+            ],
         }
 
     def _new_id(self, born: Born) -> str:
         return self.loading.performer.ids.new(born.ms)
-
-
-class _DemoLine(NamedTuple):
-    """A line of an order, as the import expects it."""
-
-    product_id: str
-    quantity: int
-    id: Any = None
-    sku: Any = None
-    name: Any = None
-    unit_price: Any = None
 
 
 def _born(ms: int) -> Born:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from tradepost.access.idempotency import Answer
 from tradepost.documents import pages
 from tradepost.http import conditional
 from tradepost.http.accept import media_ranges, preference
-from tradepost.http.answers import encode, hash_tag
+from tradepost.http.answers import Answer, encode, hash_tag
 from tradepost.http.request import Request
 from tradepost.problems import MethodNotAllowed
 

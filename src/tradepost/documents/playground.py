@@ -8,10 +8,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tradepost.access.idempotency import Answer
 from tradepost.documents import pages
 from tradepost.documents.document import HTML, Content, Headers, Page, Source
 from tradepost.documents.document import page as document
+from tradepost.http.answers import Answer
 from tradepost.http.request import Request
 
 PATH = "/graphql"

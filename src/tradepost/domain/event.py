@@ -13,6 +13,7 @@ class Event(Record, kw_only=True):
 
     kind: ClassVar[str] = "event"
     plural: ClassVar[str] = "events"
+    is_log: ClassVar[bool] = True
 
     specversion: Annotated[str, Meta(description="Always 1.0."), READ_ONLY] = "1.0"
     source: Annotated[str, Meta(description="The service that emitted it."), READ_ONLY]

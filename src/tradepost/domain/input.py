@@ -1,19 +1,18 @@
-"""Bodies: read straight into what a record takes; if that fails, member by member, to tell all that is wrong.
+"""Bodies: decoded straight into a struct derived from the record, and judged member by member if that fails.
 
-The first way is msgspec decoding into a struct derived from the record. Only if it refuses is the body read
-again as plain JSON and each member judged alone, so that one answer names every bad one.
+msgspec decodes a valid body in one pass. A body that it refuses is read again as plain JSON and each member
+is judged alone, so that one answer names all that is wrong.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct
 
+from tradepost.domain.expected import code_of, expected, kind_of
 from tradepost.domain.money import DECIMALS, MAX_PRICE, UNITS, NotMoney, to_units
-from tradepost.domain.order import MAX_LINES
-from tradepost.domain.record import Mark, Member, Record, embedded_child, items_of, members, values_of
+from tradepost.domain.record import Mark, Member, Record, camel, items_of, members
 from tradepost.problems import Invalid, Malformed, MemberError, Outside, Path
 
 Values = dict[str, Any]
@@ -21,19 +20,14 @@ Values = dict[str, Any]
 _Amount = Annotated[int, Meta(ge=0)] | Annotated[float, Meta(ge=0)]
 _MAX_DEPTH = 64
 _NUL = b"\\u0000"
-_CODES = (
-    (re.compile(r"^Expected `(?:str|array|object)` of length"), "length"),
-    (re.compile(r"^Expected `(?:int|float|int \| float)` [<>]"), "out_of_range"),
-    (re.compile(r"^Invalid enum value"), "unknown_value"),
-)
 
 
 class Input:
-    """What a body for a record may say.
+    """The members that a body for a record may have.
 
-    `names` are the members' names outside, `child_names` those of embedded children; `fixed` members come
-    from elsewhere (the path) and are ignored, as read-only ones are, and `revealed` ones: secrets that stood
-    beside the record in the answer that made it.
+    `names` are the members' names outside, `child_names` those of embedded children. Ignored are read-only
+    members; `fixed` ones, which come from the path; `revealed` ones, which are the secrets in the answer that
+    created the record; and without `patching` those that only PATCH takes.
     """
 
     def __init__(
@@ -43,10 +37,17 @@ class Input:
         fixed: frozenset[str] = frozenset(),
         child_names: Mapping[str, str] | None = None,
         revealed: Iterable[str] = (),
+        *,
+        patching: bool = False,
     ) -> None:
         self.record = record
         self.names = names
-        self.taken = [each for each in members(record) if not each.read_only and each.name not in fixed]
+        self.taken = [
+            each
+            for each in members(record)
+            if not each.read_only and each.name not in fixed and (patching or Mark.PATCHED not in each.marks)
+        ]
+        self.embedded = record.embedded
         self.child = _child_input(record, child_names)
         self.revealed = tuple(revealed)
         self._outside = {outside: inside for inside, outside in names.items()}
@@ -55,10 +56,12 @@ class Input:
         self._checked = [(each.name, each.check) for each in self.taken if each.check]
         self._money = [each.name for each in self.taken if Mark.MONEY in each.marks]
         self._types = {each.name: _type(each) for each in self.taken}
-        if self.child:
+        if self.child and self.embedded:
             child: Any = self.child.struct
-            self._types["line_items"] = Annotated[list[child], Meta(min_length=1, max_length=MAX_LINES)]
-            self._required.append("line_items")
+            self._types[self.embedded.name] = Annotated[
+                list[child], Meta(min_length=1, max_length=self.embedded.at_most)
+            ]
+            self._required.append(self.embedded.name)
         ignored = [name for name in (*names, *self.revealed) if name not in self._types]
         self.struct: type[Struct] = msgspec.defstruct(
             record.__name__,
@@ -75,57 +78,62 @@ class Input:
 
     @property
     def takes(self) -> frozenset[str]:
-        """The names outside of what a body may say and is not ignored."""
+        """The outside names of the members that are not ignored."""
         return frozenset(self.names[name] for name in self._types)
 
     @property
     def requires_nothing(self) -> bool:
-        """Whether a body need not say anything."""
+        """Whether a body may be empty."""
         return not self._required
 
     def read(self, body: bytes) -> Values:
-        """The values of a body; `Malformed` if it is no JSON object, `Invalid` with all that is wrong."""
+        """The values of a body. Raises `Malformed` for no JSON object, `Invalid` with all bad members."""
         try:
-            given = self._decode(body)
+            decoded = self._decode(body)
         except msgspec.ValidationError:
             return self.check(parse_object(body))
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise _unreadable(error) from None
-        values = {name: getattr(given, name) for name in self._types}
+        values = {name: getattr(decoded, name) for name in self._types}
         if _NUL in body or self._wrong(values):
             return self.check(parse_object(body))
         return values
 
-    def check(self, given: Mapping[str, Any]) -> Values:
-        """The values of a JSON object that was read already; raises `Invalid` with all that is wrong."""
-        values, errors = self._members(given, ())
+    def check(self, body: Mapping[str, Any]) -> Values:
+        """The values of a body that is parsed already. Raises `Invalid` with all bad members."""
+        values, errors = self._members(body, ())
         errors.extend(self._wrong(values))
         if errors:
             raise Invalid.of(errors, values=values)
         return values
 
-    def said(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What a body could say to leave the record's own members as they are."""
+    @property
+    def defaults(self) -> Values:
+        """The values of the members that a body may leave out."""
+        return {name: self._default(name) for name in self._types if name not in self._required}
+
+    def body_of(self, item: Record) -> dict[str, Any]:
+        """The body that leaves the record's own members as they are."""
         return {
-            self.names[each.name]: values[each.name] / UNITS
+            self.names[each.name]: getattr(item, each.name) / UNITS
             if Mark.MONEY in each.marks
-            else values[each.name]
+            else getattr(item, each.name)
             for each in self.taken
         }
 
-    def _members(self, given: Mapping[str, Any], at: Path) -> tuple[Values, list[MemberError]]:
+    def _members(self, body: Mapping[str, Any], at: Path) -> tuple[Values, list[MemberError]]:
         values: Values = {}
         errors: list[MemberError] = []
-        for outside, value in given.items():
+        for outside, value in body.items():
             name = self._outside.get(outside)
             if name is None:
                 errors.append(MemberError((*at, Outside(outside)), "is not a member; remove it", "unknown"))
-            elif name == "line_items" and self.child:
-                values[name] = self.child.each(value, (*at, name), errors)
+            elif self.child and self.embedded and name == self.embedded.name:
+                values[name] = self._children(self.child, value, (*at, name), errors)
             elif name in self._types:
                 self._member(name, value, (*at, name), values, errors)
         for name in self._types:
-            if self.names[name] not in given:
+            if self.names[name] not in body:
                 if name in self._required:
                     errors.append(MemberError((*at, name), "is required", "required"))
                 else:
@@ -138,33 +146,30 @@ class Input:
             values[name] = msgspec.convert(value, self._types[name])
         errors.extend(wrong)
 
-    def each(self, value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
-        """The children of a list, each judged by this input; what could not be read of one is None."""
-        if not isinstance(value, list):
-            errors.append(MemberError(at, f"Expected `array`, got `{_kind(value)}`", "type"))
+    def _children(self, child: "Input", value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
+        """The children of a list, each judged alone; a member that cannot be read is None."""
+        wrong = next(_faults(value, self._types[str(at[-1])], at, items=False), None)
+        if wrong:
+            errors.append(wrong)
             return []
-        if not 1 <= len(value) <= MAX_LINES:
-            errors.append(MemberError(at, f"has to hold 1 to {MAX_LINES} items", "length"))
-            return []
-        found: list[Any] = []
-        for index, item in enumerate(value):
-            if isinstance(item, dict):
-                values, wrong = self._members(item, (*at, index))
-                errors.extend(wrong)
-                absent = dict.fromkeys(self._required)
-                found.append(self.struct(**{"id": item.get("id", UNSET), **absent, **values}))
-            else:
-                found.append(self.struct(**dict.fromkeys(self._required)))
-                errors.append(MemberError((*at, index), f"Expected `object`, got `{_kind(item)}`", "type"))
-        return found
+        return [child._child(item, (*at, index), errors) for index, item in enumerate(value)]  # noqa: SLF001
+
+    def _child(self, item: Any, at: Path, errors: list[MemberError]) -> Struct:
+        absent = dict.fromkeys(self._required)
+        if not isinstance(item, dict):
+            errors.append(MemberError(at, "must be an object", "type"))
+            return self.struct(**absent)
+        values, wrong = self._members(item, at)
+        errors.extend(wrong)
+        return self.struct(**{"id": item.get("id", UNSET), **absent, **values})
 
     def _wrong(self, values: Values) -> list[MemberError]:
         """What breaks a rule beyond the types; money becomes an integer here."""
         errors = []
         for name, check in self._checked:
-            said = check(values[name]) if values.get(name) is not None else None
-            if said:
-                errors.append(MemberError((name,), said, "invalid"))
+            message = check(values[name]) if values.get(name) is not None else None
+            if message:
+                errors.append(MemberError((name,), message, "invalid"))
         for name in self._money:
             currency = values.get("currency")
             if currency in DECIMALS and isinstance(values.get(name), int | float):
@@ -185,28 +190,28 @@ class Input:
 def parse_object(body: bytes) -> dict[str, Any]:
     """A JSON object; raises `Malformed` for anything else."""
     try:
-        given = msgspec.json.decode(body)
+        parsed = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _unreadable(error) from None
-    if not isinstance(given, dict):
-        message = f"The body has to be a JSON object, not {_kind(given)}"
+    if not isinstance(parsed, dict):
+        message = f"The body must be a JSON object, not {kind_of(parsed)}"
         raise Malformed(message)
-    _check_depth(given)
-    return given
+    _check_depth(parsed)
+    return parsed
 
 
-def glance(body: bytes) -> dict[str, Any]:
-    """What a body holds, before it is judged; nothing if it is no JSON object."""
+def peek(body: bytes) -> dict[str, Any]:
+    """The members of a body before it is judged; empty if it is no JSON object."""
     try:
-        given = msgspec.json.decode(body)
+        parsed = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return {}
-    return given if isinstance(given, dict) else {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
-def _check_depth(given: Any) -> None:
-    """No body that makes sense is nested deeply; whatever walks one later may recurse."""
-    level: list[Any] = [given]
+def _check_depth(body: Any) -> None:
+    """Refuses deep nesting, which no sensible body has: code that walks a body may recurse."""
+    level: list[Any] = [body]
     for _ in range(_MAX_DEPTH):
         level = [
             below
@@ -222,17 +227,16 @@ def _check_depth(given: Any) -> None:
 def names_of(record: type[Record]) -> dict[str, str]:
     """The names of a record's members as JSON has them, its embedded children included."""
     names = {each.name: each.json_name for each in members(record)}
-    if embedded_child(record):
-        names["line_items"] = "lineItems"
+    if record.embedded:
+        names[record.embedded.name] = camel(record.embedded.name)
     return names
 
 
 def _child_input(record: type[Record], names: Mapping[str, str] | None) -> Input | None:
-    found = embedded_child(record)
-    if found is None:
+    if record.embedded is None:
         return None
-    child, key = found
-    return Input(child, names or names_of(child), frozenset({key}))
+    child = record.embedded.child
+    return Input(child, names or names_of(child), frozenset({record.embedded.key}))
 
 
 def _type(member: Member) -> Any:
@@ -241,7 +245,7 @@ def _type(member: Member) -> Any:
 
 def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]:
     if values[name] > MAX_PRICE // UNITS:  # infinity too, which a GraphQL literal can be
-        yield MemberError((name,), f"is above {MAX_PRICE // UNITS}", "out_of_range")
+        yield MemberError((name,), f"must be at most {MAX_PRICE // UNITS}", "out_of_range")
         return
     try:
         values[name] = to_units(values[name], currency)
@@ -249,16 +253,16 @@ def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]
         yield MemberError((name,), str(error), "too_many_decimals")
 
 
-def _faults(value: Any, kind: Any, at: Path) -> Iterator[MemberError]:
-    """What is wrong with a value: as a whole, or else with each item of a list."""
+def _faults(value: Any, kind: Any, at: Path, *, items: bool = True) -> Iterator[MemberError]:
+    """The errors of a value as a whole, or else of each item of a list."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         message, _, below = str(error).partition(" - at `$")
         if not (isinstance(value, list) and below.startswith("[")):
-            yield _said(message, kind, at)
+            yield MemberError(at, f"must be {expected(kind)}", code_of(message))
             return
-    if isinstance(value, list):
+    if isinstance(value, list) and items:
         item_kind = items_of(kind)
         for index, item in enumerate(value):
             yield from _faults(item, item_kind, (*at, index))
@@ -266,19 +270,7 @@ def _faults(value: Any, kind: Any, at: Path) -> Iterator[MemberError]:
         yield MemberError(at, "contains a NUL character; remove it", "invalid")
 
 
-def _said(message: str, kind: Any, at: Path) -> MemberError:
-    code = next((code for pattern, code in _CODES if pattern.match(message)), "type")
-    if code == "unknown_value":
-        message = f"is none of {', '.join(values_of(kind))}"
-    return MemberError(at, message, code)
-
-
 def _unreadable(error: Exception) -> Malformed:
     if isinstance(error, RecursionError):
         return Malformed("The body is nested too deeply")
     return Malformed(f"The body is not JSON: {error}")
-
-
-def _kind(value: Any) -> str:
-    kinds = {dict: "object", list: "array", str: "str", bool: "bool", int: "int", float: "float"}
-    return kinds.get(type(value), "null")

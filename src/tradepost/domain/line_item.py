@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from tradepost.domain.order import Order
+from tradepost.domain.order import MAX_LINES, Order
 from tradepost.domain.product import Product
 from tradepost.domain.record import FILTERABLE, MONEY, READ_ONLY, BelongsTo, Dated
 
@@ -21,7 +21,7 @@ class LineItem(Dated, kw_only=True):
         str,
         Meta(description="The order it is part of."),
         FILTERABLE,
-        BelongsTo(Order, reverse="line_items", embedded=True),
+        BelongsTo(Order, reverse="line_items", embedded=True, at_most=MAX_LINES),
     ]
     product_id: Annotated[
         str,

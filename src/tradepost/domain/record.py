@@ -9,11 +9,11 @@ From this are derived its table, its JSON, its input, its filters and its page i
 
 import types
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
@@ -33,23 +33,34 @@ class Mark(Enum):
     OMITTED = "left out where it has no value"
     INSTANT = "an RFC 3339 instant, whatever its name"
     EVENT_TYPE = "the type of an event; a filter takes it without the service's prefix too"
+    PATCHED = "only PATCH takes it; elsewhere it is ignored like a read-only member"
 
 
 READ_ONLY, FILTERABLE, RANGED, SORTABLE = Mark.READ_ONLY, Mark.FILTERABLE, Mark.RANGED, Mark.SORTABLE
 UNIQUE, UNIQUE_FOLDED, MONEY, JSON = Mark.UNIQUE, Mark.UNIQUE_FOLDED, Mark.MONEY, Mark.JSON
-OMITTED, INSTANT, EVENT_TYPE = Mark.OMITTED, Mark.INSTANT, Mark.EVENT_TYPE
+OMITTED, INSTANT, EVENT_TYPE, PATCHED = Mark.OMITTED, Mark.INSTANT, Mark.EVENT_TYPE, Mark.PATCHED
 
 
 @dataclass(frozen=True)
 class BelongsTo:
-    """The member holds the id of a parent; `reverse` is what the parent calls its children.
+    """The member holds the id of a parent; `reverse` is the parent's name for its children.
 
-    `embedded` children are part of their parent's representation.
+    Children that are `embedded` are part of their parent's representation, 1 to `at_most` of them.
     """
 
     parent: type["Record"]
     reverse: str
     embedded: bool = False
+    at_most: int = 100
+
+
+class Embedded(NamedTuple):
+    """The children in a record's representation: their record, its foreign key, their name and bound."""
+
+    child: type["Record"]
+    key: str
+    name: str
+    at_most: int
 
 
 @dataclass(frozen=True)
@@ -66,15 +77,32 @@ class Checked:
     check: Callable[[Any], str | None]
 
 
+def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    if typing.get_origin(hint) is Annotated:
+        return hint.__origin__, hint.__metadata__
+    return hint, ()
+
+
 class Record(Struct, kw_only=True):
     """What every record has. `version` counts the changes of the row; it is the item's ETag."""
 
     kind: ClassVar[str]
     plural: ClassVar[str]
     hides_deleted: ClassVar[bool] = False  # a DELETE hides the row instead of removing it
+    is_owner: ClassVar[bool] = False  # API keys can act for one of them; what belongs to it is its own
+    is_log: ClassVar[bool] = False  # append-only, read in the order of its positions
+    embedded: ClassVar[Embedded | None] = None  # set by the declaration of the child
 
     id: Annotated[str, Meta(description="Opaque; ascends by creation."), READ_ONLY]
     version: int = 1
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Tells the parent of embedded children about them."""
+        super().__init_subclass__(**options)
+        for name, hint in vars(cls).get("__annotations__", {}).items():
+            for link in _unwrap(hint)[1]:
+                if isinstance(link, BelongsTo) and link.embedded:
+                    link.parent.embedded = Embedded(cls, name, link.reverse, link.at_most)
 
 
 class Dated(Record, kw_only=True):
@@ -148,23 +176,6 @@ def parents(record: type[Record]) -> tuple[tuple[Member, BelongsTo], ...]:
     return tuple((each, each.belongs_to) for each in members(record) if each.belongs_to)
 
 
-@cache
-def embedded_child(parent: type[Record]) -> tuple[type[Record], str] | None:
-    """The record that is part of this one's representation, with its foreign key, if there is one."""
-    for child in _declared(Record):
-        for key, link in parents(child):
-            if link.embedded and link.parent is parent:
-                return child, key.name
-    return None
-
-
-def _declared(above: type[Record]) -> Iterator[type[Record]]:
-    for below in above.__subclasses__():
-        if "kind" in vars(below):
-            yield below
-        yield from _declared(below)
-
-
 def camel(name: str) -> str:
     """`line_items` → `lineItems`."""
     head, *rest = name.split("_")
@@ -190,12 +201,6 @@ def _member(name: str, hint: Any, default: Any) -> Member:
         description=next((meta.description for meta in metas if meta.description), ""),
         values=values_of(inner),
     )
-
-
-def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    if typing.get_origin(hint) is Annotated:
-        return hint.__origin__, hint.__metadata__
-    return hint, ()
 
 
 def _without_none(hint: Any) -> Any:

@@ -15,6 +15,7 @@ class User(Dated, kw_only=True):
     kind: ClassVar[str] = "user"
     plural: ClassVar[str] = "users"
     hides_deleted: ClassVar[bool] = True
+    is_owner: ClassVar[bool] = True
 
     name: Annotated[Name, Meta(description="What to call them."), SORTABLE, FILTERABLE]
     email: Annotated[

@@ -25,9 +25,7 @@ class Context(Loads):
 
     def admit(self, resource: Resource) -> None:
         """Raises `Forbidden` without the scope to read the resource, and where user keys may not read it."""
-        self.caller.require(resource.read_scope)
-        if self.caller.user_id is not None and not resource.is_open_to_user_keys("GET"):
-            self.caller.forbid_user_keys()
+        resource.permissions["GET"].check(self.caller)
 
     def projected(self, statement: Statement, record: type[Record], key_at: int = 0) -> Statement:
         """A statement for rows that have, besides the id and a key, only the columns that are read."""

@@ -10,13 +10,13 @@ from functools import lru_cache
 
 from tradepost.access import idempotency
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import Answer, Once
+from tradepost.access.idempotency import IdempotentRequest
 from tradepost.graphql.errors import BAD_USER_INPUT, Refused, refusal, refused
 from tradepost.graphql.request import GraphQLRequest
 from tradepost.graphql.surface import GraphQL, Prepared, Session
 from tradepost.http import conditional
 from tradepost.http.accept import media_ranges, preference
-from tradepost.http.answers import NO_CACHE, encode, hash_tag
+from tradepost.http.answers import NO_CACHE, Answer, encode, hash_tag
 from tradepost.http.door import Door
 from tradepost.http.request import Disconnected, Request
 from tradepost.problems import (
@@ -94,7 +94,7 @@ class Endpoint:
         if kind != "query":
             _check_method(request, kind)
         await self._door.draw(request, prepared.cost - 1)
-        session = Session(caller, request.id)
+        session = Session(caller, request.id, use=request.use)
         if kind == "mutation":
             session.source, session.traceparent = self._base_url or request.base_url, request.traceparent
             if b"idempotency-key" in request.headers:
@@ -104,10 +104,7 @@ class Endpoint:
     async def _answered(
         self, request: Request, prepared: Prepared, session: Session, content_type: bytes
     ) -> Answer:
-        try:
-            body, succeeded = await self._graphql.run(prepared, session)
-        finally:
-            request.spent(session.statements, session.nanoseconds)
+        body, succeeded = await self._graphql.run(prepared, session)
         kind = (b"content-type", content_type + b"; charset=utf-8")
         if request.method == "POST":
             replayed = [(b"idempotency-replayed", b"true")] if session.replayed else []
@@ -121,14 +118,34 @@ class Endpoint:
             return Answer(304, headers, b"")
         return Answer(200, [kind, *headers], body)
 
-    def _once(self, request: Request, caller: Caller, body: bytes) -> Callable[[int], Once]:
+    def _once(
+        self, request: Request, caller: Caller, body: bytes
+    ) -> Callable[[int], IdempotentRequest[bytes]]:
         """The key is that of the mutation's first field; each further one, a transaction too, has its own."""
         key = idempotency.parse_key(request.headers[b"idempotency-key"])
         fingerprint = idempotency.fingerprint((b"POST", ROUTE.encode(), body))
-        now = self._graphql.performer.clock.now()
-        return lambda n: Once(
-            caller=caller, key=f"{key}\n{n}" if n else key, fingerprint=fingerprint, now=now
+        now_ms = self._graphql.performer.clock.now()
+        return lambda n: IdempotentRequest(
+            caller=caller,
+            key=f"{key}\n{n}" if n else key,
+            fingerprint=fingerprint,
+            codec=_EncodedField(),
+            now_ms=now_ms,
         )
+
+
+class _EncodedField:
+    """How the answer of a mutation's field is stored for its idempotency key: as the JSON that it is."""
+
+    def encode(self, result: bytes) -> bytes:
+        return result
+
+    def decode(self, stored: bytes) -> bytes:
+        return stored
+
+    def is_secret(self, result: bytes) -> bool:
+        del result
+        return False
 
 
 def _check_method(request: Request, kind: str) -> None:

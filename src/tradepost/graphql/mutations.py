@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from tradepost.access.caller import Caller
+from tradepost.access.permission import Permission
 from tradepost.actions.change import Change
-from tradepost.actions.holding import held
+from tradepost.actions.locking import locked
 from tradepost.domain.input import Input, Values, names_of
 from tradepost.domain.record import Record
 from tradepost.graphql.field import Args
@@ -15,7 +15,7 @@ from tradepost.http import conditional
 from tradepost.problems import Invalid, Malformed, NotFound, invalid
 from tradepost.resource import Actions, Resource
 from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 
 class Mutation(Protocol):
@@ -25,8 +25,9 @@ class Mutation(Protocol):
     def record(self) -> type[Record]:
         """The record that it returns one of."""
 
-    def admit(self, caller: Caller) -> None:
-        """Raises `Forbidden` without the scope to write the record, and where user keys may not write it."""
+    @property
+    def permission(self) -> Permission:
+        """The permission that its caller needs."""
 
     async def act(self, change: Change, args: Args) -> Row:
         """Makes the change in the transaction of `change`; returns the record's row after it.
@@ -51,10 +52,9 @@ class _RecordMutation:
             raise AssertionError(self.resource)
         return self.resource.actions
 
-    def admit(self, caller: Caller) -> None:
-        caller.require(self.resource.write_scope)
-        if caller.user_id is not None and not self.resource.is_open_to_user_keys(self.method):
-            caller.forbid_user_keys()
+    @property
+    def permission(self) -> Permission:
+        return self.resource.permissions[self.method]
 
     @property
     def method(self) -> str:
@@ -63,9 +63,9 @@ class _RecordMutation:
 
     @cached_property
     def input(self) -> Input:
-        return Input(self.record, names_of(self.record))
+        return Input(self.record, names_of(self.record), patching=self.method == "PATCH")
 
-    async def judged(self, change: Change, members: Mapping[str, Any], current: Row | None) -> Values:
+    async def judged(self, change: Change, members: Mapping[str, Any], current: Record | None) -> Values:
         """The values of an input; raises `Invalid` with what the record and its rules say of all members."""
         try:
             return self.input.check({name: value for name, value in members.items() if value is not None})
@@ -74,20 +74,19 @@ class _RecordMutation:
             more = await self.actions.judge(change, known, current)
             raise Invalid.of([*invalid.errors, *more]) from None
 
-    async def locked(self, change: Change, args: Args) -> Row:
-        """The row that `id` names, locked; raises `NotFound`, or `PreconditionFailed` as `ifMatch` says."""
-        owner = change.caller.user_id if self.resource.user_keys == "own" else None
-        row = await held(change, self.record, args["id"], owner)
-        if row is None:
+    async def locked(self, change: Change, args: Args) -> Record:
+        """The item that `id` names, locked; raises `NotFound`, or `PreconditionFailed` as `ifMatch` says."""
+        item = await locked(change, self.record, args["id"], self.resource.owner(change.caller))
+        if item is None:
             message = f"There is no {self.record.kind.replace('_', ' ')} {args['id']}"
             raise NotFound(message)
         if args.get("ifMatch") is not None:
-            _check_match(args["ifMatch"], row)
-        return row
+            _check_match(args["ifMatch"], item.version)
+        return item
 
     def row(self, rows: list[Row]) -> Row:
         """The record's own row among the rows that an action returns."""
-        return rows[0][: len(plain(self.record).names)]
+        return rows[0][: len(statements_of(self.record).names)]
 
 
 class Create(_RecordMutation):
@@ -107,8 +106,7 @@ class Update(_RecordMutation):
 
     async def act(self, change: Change, args: Args) -> Row:
         current = await self.locked(change, args)
-        members = self.input.said(dict(zip(plain(self.record).names, current, strict=True)))
-        values = await self.judged(change, members | args["input"], current)
+        values = await self.judged(change, self.input.body_of(current) | args["input"], current)
         return self.row(await self.actions.replace(change, current, values))
 
 
@@ -122,7 +120,7 @@ class Delete(_RecordMutation):
     async def act(self, change: Change, args: Args) -> Row:
         current = await self.locked(change, args)
         await self.actions.delete(change, current)
-        return current
+        return statements_of(self.record).row(current)
 
 
 @dataclass(frozen=True)
@@ -133,15 +131,14 @@ class Transition(_RecordMutation):
 
     async def act(self, change: Change, args: Args) -> Row:
         current = await self.locked(change, args)
-        values = dict(zip(plain(self.record).names, current, strict=True)) | {"status": self.status}
-        return self.row(await self.actions.replace(change, current, values))
+        return self.row(await self.actions.replace(change, current, {"status": self.status}))
 
 
-def _check_match(etag: str, row: Row) -> None:
+def _check_match(etag: str, version: int) -> None:
     try:
-        conditional.check_match(etag.encode(), tag(row[-1]).encode())
+        conditional.check_match(etag.encode(), tag(version).encode())
     except Malformed:
-        message = f"has to be an etag such as {tag(7)}, its quotes included"
+        message = f"must be an etag such as {tag(7)}, including its quotes"
         raise invalid(("ifMatch",), message, "invalid") from None
 
 

@@ -17,9 +17,9 @@ from tradepost.problems import NotFound
 from tradepost.resource import Resource
 from tradepost.storage import level
 from tradepost.storage.database import Database, Reading, Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
-_STATUS_AT = plain(Order).names.index("status")
+_STATUS_AT = statements_of(Order).names.index("status")
 _DELETED = "DELETED"  # not a status: no change comes after it
 
 

@@ -17,7 +17,7 @@ from tradepost.problems import invalid
 from tradepost.resource import Resource
 from tradepost.storage import level
 from tradepost.storage.database import Row
-from tradepost.storage.plain import Listing, plain
+from tradepost.storage.record_statements import Listing, statements_of
 from tradepost.storage.statement import Statement
 
 FIRST, MAX_FIRST = 20, 100
@@ -152,7 +152,7 @@ class Children:
     """All records that are part of the source. Like in REST, a caller who is shown it is shown them."""
 
     def __init__(self, resource: Resource, key: str) -> None:
-        names = plain(resource.record).names
+        names = statements_of(resource.record).names
         self._loader = ByParent(resource.record, level.children(resource.record, key), names.index(key))
 
     async def resolve(self, sources: Sequence[Row], args: Args, context: Context) -> list[Sequence[Row]]:
@@ -165,7 +165,7 @@ class Connection:
 
     def __init__(self, resource: Resource, key: str) -> None:
         self._resource = resource
-        self._key_at = plain(resource.record).names.index(key)
+        self._key_at = statements_of(resource.record).names.index(key)
         both = (False, True)
         self._statements = [level.pages(resource.record, key, owned=owned) for owned in both]
         self._counters = [Count(level.counts(resource.record, key, owned=owned), owned) for owned in both]
@@ -209,7 +209,7 @@ class RootConnection:
         listing = Listing(after=bool(after), owned=owner is not None, embed=False)
         values = {"limit": first + 1, "after_id": after or None, "owner": owner}
         key = tuple((name, value) for name, value in values.items() if value is not None)
-        (rows,) = await context.load(Rows(record, plain(record).page(listing)), [key])
+        (rows,) = await context.load(Rows(record, statements_of(record).page(listing)), [key])
         counter = Total(level.total(record, owned=owner is not None))
         return [Page(rows[:first], len(rows) > first, bool(after), counter, owner)] * len(sources)
 

@@ -28,7 +28,7 @@ from graphql import (
 
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import UNITS
-from tradepost.domain.record import Mark, Member, Record, camel, embedded_child, members, parents
+from tradepost.domain.record import Mark, Member, Record, camel, members, parents
 from tradepost.graphql import introspection
 from tradepost.graphql.field import Attribute, FieldResolver, FieldResolvers, LevelResolver
 from tradepost.graphql.mutations import Create, Delete, Mutation, Transition, Update, tag
@@ -37,7 +37,7 @@ from tradepost.graphql.relations import Children, Connection, ItemById, Parent, 
 from tradepost.resource import Resource
 from tradepost.settings import BadSetting
 from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 
 _HERE = Path(__file__)
 # Beside the code in a package, in `contract/` in the repository.
@@ -147,7 +147,7 @@ class BoundSchema:
 
     def _of_record(self, resource: Resource, name: str) -> _Binding | None:
         record = resource.record
-        names = plain(record).names
+        names = statements_of(record).names
         if name == "etag":
             return _Binding(
                 Attribute(f"tag(p[{names.index('version')}])", {"tag": tag}, trusted=True), ": String!"
@@ -160,7 +160,7 @@ class BoundSchema:
     def _parent(self, record: type[Record], name: str) -> _Binding | None:
         for key, link in parents(record):
             if key.json_name == f"{name}Id":
-                at = plain(record).names.index(key.name)
+                at = statements_of(record).names.index(key.name)
                 parent = Parent(self._resources[link.parent.__name__], at)
                 return _Binding(LevelResolver(parent.resolve, frozenset([at])), f": {link.parent.__name__}")
         return None
@@ -204,18 +204,19 @@ class BoundSchema:
         """An input type has only members that a body takes, and all that are required."""
         expected = {
             each.json_name: _bare(record, each) + ("!" if required and each.required else "")
-            for each in Input(record, names_of(record)).taken
+            for each in Input(record, names_of(record), patching=not required).taken
             if not (each.belongs_to and each.belongs_to.embedded)
         }
-        child = embedded_child(record)
-        if child and required:
-            expected["lineItems"] = f"[{child[0].__name__}Input!]!"
-            self._check_input(f"{child[0].__name__}Input", child[0], required=True)
+        embedded = record.embedded
+        if embedded and required:
+            child = embedded.child
+            expected[camel(embedded.name)] = f"[{child.__name__}Input!]!"
+            self._check_input(f"{child.__name__}Input", child, required=True)
         fields = self._input(name)
         for member, declared in expected.items():
             if member not in fields and (declared.endswith("!") or not required):
                 raise Drift(name, f"lacks {member}: {declared}")
-            if fields.get(member, declared) != declared and not (child and member == "status"):
+            if fields.get(member, declared) != declared and not (embedded and member == "status"):
                 raise Drift(f"{name}.{member}", f"is {fields[member]}, not {declared}")
         for member in fields.keys() - expected.keys():
             raise Drift(f"{name}.{member}", "is no member that can be given")

@@ -10,6 +10,7 @@ from tradepost.graphql.surface import GraphQL, Prepared, Session
 from tradepost.http.door import Door
 from tradepost.http.request import Request
 from tradepost.problems import RateLimited
+from tradepost.storage.database import DatabaseUse
 
 
 class SocketOperations:
@@ -31,7 +32,7 @@ class SocketOperations:
         """
         prepared = await self._prepared(caller, request)
         source = self._base_url or upgrade.base_url
-        session = Session(caller, upgrade.id, source, upgrade.traceparent)
+        session = Session(caller, upgrade.id, source, upgrade.traceparent, use=DatabaseUse())
         try:
             if prepared.operation.kind != "subscription":
                 body, _ = await self._graphql.run(prepared, session)
@@ -41,7 +42,7 @@ class SocketOperations:
                 async for body in pushes:
                     await push(body)
         finally:
-            upgrade.spent(session.statements, session.nanoseconds)
+            upgrade.use.add(session.use)
 
     async def _prepared(self, caller: Caller, request: GraphQLRequest) -> Prepared:
         try:

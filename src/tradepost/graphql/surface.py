@@ -9,14 +9,14 @@ translate requests to this and answers from it.
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import msgspec
 from graphql import FieldNode, GraphQLError
 
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import Answer, Once
+from tradepost.access.idempotency import IdempotentRequest
 from tradepost.actions.change import Change
 from tradepost.graphql.complete import Path
 from tradepost.graphql.context import Context
@@ -45,7 +45,9 @@ from tradepost.graphql.variables import BadVariables, Variables
 from tradepost.http.answers import encode
 from tradepost.perform import Performed, Performer
 from tradepost.problems import Problem
-from tradepost.storage.database import Row, Writing
+from tradepost.storage.database import DatabaseUse, Row
+
+T = TypeVar("T")
 
 _log = logging.getLogger("tradepost.graphql")
 
@@ -77,15 +79,9 @@ class Session:
     request_id: str
     source: str = ""  # of the events that it causes: the address of the service
     traceparent: str | None = None
-    once: Callable[[int], Once] | None = None
-    statements: int = 0
-    nanoseconds: int = 0
+    once: Callable[[int], IdempotentRequest[bytes]] | None = None
+    use: DatabaseUse = field(default_factory=DatabaseUse)
     replayed: bool | None = None  # whether all changes so far had been made before; None: no changes
-
-    def spent(self, statements: int, nanoseconds: int) -> None:
-        """Adds the statements and the time that the database took."""
-        self.statements += statements
-        self.nanoseconds += nanoseconds
 
     def to_error(self, failure: Exception, nodes: list[FieldNode], path: Path) -> Error:
         """A failure as an error of the answer; one that is not a problem is logged under the request's id."""
@@ -192,10 +188,10 @@ class GraphQL:
 
     async def _push(self, prepared: Prepared, session: Session, order_id: str) -> bytes | None:
         """The answer that all get who selected the same with one key; None if the order has been deleted."""
-        session = replace(session, statements=0)
+        session = replace(session, use=DatabaseUse())
         reading = self.performer.database.reading()
         row = await self._order_status.row(session.caller, reading, order_id)
-        session.spent(reading.statements, reading.nanoseconds)
+        session.use.add(reading)
         if row is None:
             return None
         body, _ = await self._answered(
@@ -214,7 +210,7 @@ class GraphQL:
         cost = {
             "complexity": prepared.complexity,
             "depth": prepared.operation.depth,
-            "statements": session.statements,
+            "statements": session.use.statements,
         }
         if errors:
             return encode({"errors": errors, "data": data, "extensions": {"cost": cost}}), False
@@ -228,7 +224,7 @@ class GraphQL:
         try:
             return await variant.run(prepared.variables, context, session.to_error, root_value)
         finally:
-            session.spent(context.reading.statements, context.reading.nanoseconds)
+            session.use.add(context.reading)
 
     async def _changes(self, prepared: Prepared, session: Session) -> Result:
         """The fields of a mutation, one after another until one fails; under a key each runs once."""
@@ -264,62 +260,49 @@ class GraphQL:
     async def _performed(self, name: str, args: Args, session: Session) -> Row:
         """Makes a change; the changed row."""
         mutation = self.bound.mutations[name]
-        mutation.admit(session.caller)
-        made: list[Row] = []
 
-        async def action(change: Change) -> Answer:
-            made[:] = [await mutation.act(change, args)]
-            return Answer(200, [], b"")
+        async def action(change: Change) -> Row:
+            return await mutation.act(change, args)
 
-        await self._perform(mutation, action, session)
-        return made[0]
+        return (await self._perform(mutation, action, session)).result
 
     async def _once(
-        self, variant: PlanVariant, args: Args, prepared: Prepared, session: Session, once: Once
+        self,
+        variant: PlanVariant,
+        args: Args,
+        prepared: Prepared,
+        session: Session,
+        request: IdempotentRequest[bytes],
     ) -> Result:
         """Makes a change once, and stores its answer in its transaction."""
         field = variant.plan.selection.fields[0]
         mutation = self.bound.mutations[field.name]
-        mutation.admit(session.caller)
 
-        async def action(change: Change) -> Answer:
+        async def action(change: Change) -> bytes:
             row = await mutation.act(change, args)
             context = Context(session.caller, change.tx)
             data, errors = await variant.run(prepared.variables, context, session.to_error, row)
             if errors or data is None:
                 raise _RolledBack(errors)
-            return Answer(200, [], encode(data[field.key]))
+            return encode(data[field.key])
 
-        done = await self._perform(mutation, action, session, once)
-        session.replayed = done.replayed and session.replayed is not False
-        return {field.key: msgspec.Raw(done.answer.body)}, []
+        data, replayed = await self._perform(mutation, action, session, request)
+        session.replayed = replayed and session.replayed is not False
+        return {field.key: msgspec.Raw(data)}, []
 
     async def _perform(
         self,
         mutation: Mutation,
-        action: Callable[[Change], Awaitable[Answer]],
+        action: Callable[[Change], Awaitable[T]],
         session: Session,
-        once: Once | None = None,
-    ) -> Performed:
-        """Runs an action in one transaction; adds what that took to the session, even if it fails."""
-        begun: list[Writing] = []
-
-        async def noted(change: Change) -> Answer:
-            begun[:] = [change.tx]
-            return await action(change)
-
-        try:
-            done = await self.performer.perform(
-                session.caller,
-                noted,
-                record=mutation.record,
-                once=once,
-                traceparent=session.traceparent,
-                source=session.source,
-            )
-        except Exception:
-            for tx in begun:
-                session.spent(tx.statements, tx.nanoseconds)
-            raise
-        session.spent(done.statements, done.nanoseconds)
-        return done
+        request: IdempotentRequest[T] | None = None,
+    ) -> Performed[T]:
+        return await self.performer.perform(
+            session.caller,
+            mutation.permission,
+            action,
+            source=session.source,
+            request=request,
+            traceparent=session.traceparent,
+            use=session.use,
+        )

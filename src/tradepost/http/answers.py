@@ -8,12 +8,36 @@ import msgspec
 import xxhash
 
 from tradepost import problems
-from tradepost.access.idempotency import Answer
 from tradepost.domain.record import camel
 from tradepost.http.request import Request
 from tradepost.problems import MemberError, Outside, Path, Problem
 
 encode = msgspec.json.Encoder().encode
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """An HTTP response. One with a `secret` is encrypted if it is stored for its idempotency key."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+    secret: bool = False
+
+
+class AnswerCodec:
+    """How responses are stored for idempotency keys."""
+
+    _decode = msgspec.json.Decoder(Answer).decode
+
+    def encode(self, result: Answer) -> bytes:
+        return encode(result)
+
+    def decode(self, stored: bytes) -> Answer:
+        return self._decode(stored)
+
+    def is_secret(self, result: Answer) -> bool:
+        return result.secret
+
 
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"private, no-cache")

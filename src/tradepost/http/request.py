@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl
 from tradepost.access.caller import Caller
 from tradepost.access.rate_limits import Verdict
 from tradepost.problems import Malformed, TimedOut, TooLarge
+from tradepost.storage.database import DatabaseUse
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -39,12 +40,11 @@ class Request:
         "method",
         "more_headers",
         "names",
-        "nanoseconds",
         "path",
         "route",
         "scope",
         "started",
-        "statements",
+        "use",
         "verdict",
     )
 
@@ -65,8 +65,7 @@ class Request:
         self.verdict: Verdict | None = None
         self.more_headers: list[tuple[bytes, bytes]] = []  # that every answer to it carries
         self.known_parameters: tuple[str, ...] = ()  # query parameters that were heeded on the way
-        self.statements = 0
-        self.nanoseconds = 0
+        self.use = DatabaseUse()
 
     @property
     def base_url(self) -> str:
@@ -85,11 +84,6 @@ class Request:
         """The W3C trace context the request is part of, if it is well formed."""
         given = self.headers.get(b"traceparent", b"").decode("latin-1")
         return given if _TRACEPARENT.fullmatch(given) else None
-
-    def spent(self, statements: int, nanoseconds: int) -> None:
-        """Notes what the database took."""
-        self.statements += statements
-        self.nanoseconds += nanoseconds
 
     def query(self) -> dict[str, str]:
         """The query parameters; raises `Malformed` for one that is doubled or cannot be read."""

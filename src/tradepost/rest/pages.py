@@ -26,7 +26,7 @@ from tradepost.http.request import Request
 from tradepost.problems import Malformed
 from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
-from tradepost.storage.plain import Condition, Listing, Operator
+from tradepost.storage.record_statements import Condition, Listing, Operator
 from tradepost.storage.tables import folded
 
 DEFAULT_LIMIT = 50
@@ -39,7 +39,7 @@ _quoted = lru_cache(1024)(quote)
 
 
 @dataclass
-class Asked:
+class ListQuery:
     """What a list's query asks for, ready to be read."""
 
     listing: Listing
@@ -53,9 +53,9 @@ class Asked:
     fixed: dict[str, Any] = field(default_factory=dict)
 
 
-def asked(
+def parse(
     shape: Shape, request: Request, emitter: Emitter, *, owner: str | None, under: tuple[str, str] | None
-) -> Asked:
+) -> ListQuery:
     """Reads the query of a list; raises `Malformed` for whatever is unknown or out of place in it."""
     parameters = request.query()
     if "cursor" in parameters and "offset" in parameters:
@@ -71,7 +71,7 @@ def asked(
     chosen = shape.chosen(parameters["fields"]) if "fields" in parameters else None
     mark = _mark(shape, sort, descending, conditions, values)
     offset = _integer(parameters, "offset", 0, MAX_OFFSET) if "offset" in parameters else None
-    found = Asked(
+    found = ListQuery(
         listing=Listing(
             sort=sort,
             descending=descending,
@@ -79,7 +79,7 @@ def asked(
             offset=bool(offset),
             conditions=tuple(sorted(conditions)),
             owned=owner is not None,
-            embed=chosen is None or "line_items" in chosen,
+            embed=chosen is None or (shape.embedded is not None and shape.embedded.name in chosen),
         ),
         limit=_limit(parameters["limit"]) if "limit" in parameters else DEFAULT_LIMIT,
         values=values,
@@ -97,13 +97,13 @@ def asked(
     return found
 
 
-def next_cursor(query: Asked, last: Row) -> str:
+def next_cursor(query: ListQuery, last: Row) -> str:
     """The cursor behind the last item of a page."""
     position = [query.mark, last[query.sort_at], last[0]]
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode()
 
 
-def links(request: Request, base_url: str, query: Asked, cursor: str | None) -> bytes:
+def links(request: Request, base_url: str, query: ListQuery, cursor: str | None) -> bytes:
     """The `Link` field (RFC 8288): next and first, and prev where pages are counted; absolute URLs."""
     encoded = urlencode([each for each in query.parameters.items() if each[0] not in ("cursor", "offset")])
     path = base_url + _quoted(request.path)

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tradepost.access.permission import Permission
 from tradepost.domain.record import Record
 from tradepost.problems import NotFound
-from tradepost.resource import SAFE
 from tradepost.rest import verbs
 from tradepost.rest.shape import Shape
 from tradepost.rest.verbs import Handler
@@ -28,11 +28,10 @@ ITEM: Mapping[str, Handler] = {
 
 
 class Verb(NamedTuple):
-    """What a method at an address needs and does. `user_keys`: whether a key that acts for a user may."""
+    """What a method at an address does, and the permission that it needs."""
 
     handler: Handler
-    scope: str
-    user_keys: bool
+    permission: Permission
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Route:
     allow: str
     verbs: Mapping[str, Verb]
     error_names: Mapping[str | tuple[str, str], str]
-    instead: Shape | None = None  # what a POST makes that says so in its body
+    alternative: Shape | None = None  # what a POST creates whose body has members of that
 
 
 class Place(NamedTuple):
@@ -96,8 +95,10 @@ class Routes:
     def _add(self, version: Version, segments: tuple[str, ...], shape: Shape) -> None:
         resource = shape.resource
         path = f"/{version.name}/" + "/{id}/".join(segments)
-        instead = self.shapes[resource.instead] if resource.instead else None
-        self._collections[segments] = _route(shape, path, resource.collection_methods, COLLECTION, instead)
+        alternative = self.shapes[resource.alternative] if resource.alternative else None
+        self._collections[segments] = _route(
+            shape, path, resource.collection_methods, COLLECTION, alternative
+        )
         self._items[segments] = _route(shape, path + "/{id}", resource.item_methods, ITEM)
 
 
@@ -106,12 +107,9 @@ def _route(
     template: str,
     methods: tuple[str, ...],
     handlers: Mapping[str, Handler],
-    instead: Shape | None = None,
+    alternative: Shape | None = None,
 ) -> Route:
-    resource = shape.resource
-    taken = {}
-    for method in methods:
-        if method in handlers:
-            scope = resource.read_scope if method in SAFE else resource.write_scope
-            taken[method] = Verb(handlers[method], scope, resource.is_open_to_user_keys(method))
-    return Route(shape, template, ", ".join(methods), taken, shape.error_names, instead)
+    permissions = shape.resource.permissions
+    taken = {method: Verb(handlers[method], permissions[method]) for method in methods if method in handlers}
+    names = (alternative.error_names if alternative else {}) | shape.error_names
+    return Route(shape, template, ", ".join(methods), taken, names, alternative)

@@ -16,11 +16,11 @@ from msgspec import Struct
 
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import UNITS
-from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.domain.record import Mark, Member, Record, members
 from tradepost.problems import Malformed
 from tradepost.resource import Resource
 from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.versions.changes import Version
 
 
@@ -31,7 +31,6 @@ class View(NamedTuple):
     many: Callable[[Sequence[Row]], list[Any]]
 
 
-_CHILDREN = "line_items"
 _FIELD_SETS_KEPT = 256
 
 
@@ -43,18 +42,14 @@ class Shape:
         self.resource = resource
         self.version = version
         self.record = record
-        self.statements = plain(record)
+        self.statements = statements_of(record)
         self.names = version.names(record.kind, names_of(record))
         self.inside = {outside: name for name, outside in self.names.items()}
         self.members = {self.names[each.name]: each for each in members(record)}
-        self.embeds = _CHILDREN in self.names
-        found = embedded_child(record)
-        self.child = found[0] if found else None
-        self.child_names = version.names(self.child.kind, names_of(self.child)) if self.child else {}
-        under = frozenset([resource.under] if resource.under else [])
-        revealed = resource.actions.reveals if resource.actions else ()
-        self.input = Input(record, self.names, child_names=self.child_names, revealed=revealed)
-        self.input_under = Input(record, self.names, under, self.child_names, revealed)
+        self.embedded = record.embedded
+        child = self.embedded.child if self.embedded else None
+        self.child_names = version.names(child.kind, names_of(child)) if child else {}
+        self.input = lru_cache(None)(self._input)
         self.width = len(self.statements.names)
         self.version_at = self.width - 1
         self.revision = xxhash.xxh32_hexdigest(repr([*_shown_names(record, version), version.name]).encode())[
@@ -62,7 +57,7 @@ class Shape:
         ]
         self.under_at = self.statements.names.index(resource.under) if resource.under else 0
         if resource.parent:
-            self.parent_statements = plain(resource.parent.parent)
+            self.parent_statements = statements_of(resource.parent.parent)
             self.parent_segment = resource.parent.parent.plural.replace("_", "-")
         self._known: dict[str, Any] = {"Raw": msgspec.Raw, "UNSET": msgspec.UNSET} | {
             each.name: _snapshot(
@@ -74,15 +69,22 @@ class Shape:
         self.view = self._view(None)
         self.fields = lru_cache(_FIELD_SETS_KEPT)(self._view)
 
+    def _input(self, *, under: bool, patching: bool = False) -> Input:
+        """The input of a body at the resource's own address, or `under` its parent's."""
+        fixed = frozenset([self.resource.under] if under and self.resource.under else [])
+        revealed = self.resource.actions.reveals if self.resource.actions else ()
+        return Input(self.record, self.names, fixed, self.child_names, revealed, patching=patching)
+
     def tag(self, row: Row) -> bytes:
-        """The strong ETag of an item: its row's version, and the revision of what a row looks like."""
+        """The strong ETag of an item: the version of its row, and the revision of its representation."""
         return f'"{row[self.version_at]}.{self.revision}"'.encode()
 
     @property
     def error_names(self) -> dict[str | tuple[str, str], str]:
         """The names of members outside, those of embedded children below their parent's member."""
         names: dict[str | tuple[str, str], str] = dict(self.names.items())
-        return names | {(_CHILDREN, name): outside for name, outside in self.child_names.items()}
+        children = self.embedded.name if self.embedded else ""
+        return names | {(children, name): outside for name, outside in self.child_names.items()}
 
     def chosen(self, fields: str) -> frozenset[str]:
         """The members that `fields` names, by their names inside; raises `Malformed` for an unknown one."""
@@ -94,34 +96,35 @@ class Shape:
         return frozenset({"id", *(self.inside[name] for name in asked)})
 
     def writable(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """What a body could say to leave the record as it is: the ground a merge patch is applied to."""
+        """The body that leaves an item as it is: the target of a merge patch."""
         shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.view.one(rows)))
-        if self.input.child:
-            kept = {"id", *(self.child_names[each.name] for each in self.input.child.taken)}
-            lines = self.names[_CHILDREN]
-            shown[lines] = [{name: line[name] for name in line if name in kept} for line in shown[lines]]
-        taken = {self.names[each.name] for each in self.input.taken} | {self.names.get(_CHILDREN, "")}
-        return {name: value for name, value in shown.items() if name in taken}
+        body = self.input(under=False, patching=True)
+        if self.embedded and body.child:
+            taken = {"id", *(self.child_names[each.name] for each in body.child.taken)}
+            children = self.names[self.embedded.name]
+            shown[children] = [
+                {name: each[name] for name in each if name in taken} for each in shown[children]
+            ]
+        return {name: value for name, value in shown.items() if name in body.takes}
 
     def _view(self, chosen: frozenset[str] | None) -> View:
         name = f"{self.version.name}_{self.record.kind}"
-        child = self.child if chosen is None or _CHILDREN in chosen else None
-        if child is None:
+        embedded = self.embedded
+        if embedded is None or (chosen is not None and embedded.name not in chosen):
             made = _struct(name, _expressions(self.record, 0, self.names, chosen))
             known = {"Made": made.struct, **self._known}
             return View(
                 eval(f"lambda rows: (row := rows[0]) and {made.call}", known),  # noqa: S307
                 eval(f"lambda rows: [{made.call} for row in rows]", known),  # noqa: S307
             )
-        below = _struct(
-            f"{name}_{child.kind}", _expressions(child, self.width, self.child_names, None), "Below"
-        )
+        expressions = _expressions(embedded.child, self.width, self.child_names, None)
+        below = _struct(f"{name}_{embedded.child.kind}", expressions, "Below")
         children = f"[{below.call} for row in rows if row[{self.width}] is not None]"
         shown = [
             (outside, value.replace("row[", "first["))
             for outside, value in _expressions(self.record, 0, self.names, chosen)
         ]
-        shown.insert(-2, (self.names[_CHILDREN], children))
+        shown.insert(-2, (self.names[embedded.name], children))
         made = _struct(name, shown)
         known = {"Made": made.struct, "Below": below.struct, **self._known}
         one = eval(f"lambda rows: (first := rows[0]) and {made.call}", known)  # noqa: S307
@@ -129,11 +132,9 @@ class Shape:
 
 
 def _shown_names(record: type[Record], version: Version) -> list[dict[str, str]]:
-    """The names of all that is shown of a record, with what is embedded in it."""
-    child = embedded_child(record)
-    within = [each.snapshot_of for each in members(record) if each.snapshot_of] + (
-        [child[0]] if child else []
-    )
+    """The names of all members of a record, of its embedded children and its snapshots."""
+    within = [each.snapshot_of for each in members(record) if each.snapshot_of]
+    within += [record.embedded.child] if record.embedded else []
     return [version.names(each.kind, names_of(each)) for each in (record, *within)]
 
 

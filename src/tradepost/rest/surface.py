@@ -4,7 +4,7 @@ method, the scope, what the client accepts; then the verb answers.
 
 from datetime import date
 
-from tradepost.access.idempotency import Answer
+from tradepost.http.answers import Answer
 from tradepost.http.door import Door
 from tradepost.http.request import Request
 from tradepost.perform import Performer
@@ -77,22 +77,21 @@ class Rest:
         if verb is None:
             message = f"{request.method} is not allowed here; {place.route.allow} are"
             raise MethodNotAllowed(message, allow=place.route.allow)
-        caller.require(verb.scope)
-        if caller.user_id is not None and not verb.user_keys:
-            caller.forbid_user_keys()
+        verb.permission.check(caller)
         content_type = _JSON
         if b"accept" in request.headers:
             content_type = negotiation.accepted(request.headers[b"accept"], version.only).content_type
         call = Call(
             request,
             caller,
+            verb.permission,
             place.route.shape,
             self.performer,
             content_type,
             self.base_url or request.base_url,
             place.item_id,
             place.parent_id,
-            place.route.instead,
+            place.route.alternative,
         )
         answer = await verb.handler(call)
         if answer.status == _NOT_MODIFIED:

@@ -6,21 +6,22 @@ body is right, and only then the action. All that judges a write reads inside th
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from tradepost.access import idempotency
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import Answer, Once
+from tradepost.access.idempotency import IdempotentRequest
+from tradepost.access.permission import Permission
 from tradepost.actions.change import Change, Rows
-from tradepost.actions.holding import held
-from tradepost.domain.input import Input, Values, glance, parse_object
+from tradepost.actions.locking import locked
+from tradepost.domain.input import Input, Values, parse_object, peek
 from tradepost.domain.record import Record
 from tradepost.http import conditional
-from tradepost.http.answers import NO_CACHE, encode, hash_tag
+from tradepost.http.answers import NO_CACHE, Answer, AnswerCodec, encode, hash_tag
 from tradepost.http.request import Request
-from tradepost.perform import Performer
+from tradepost.perform import Performed, Performer
 from tradepost.problems import Invalid, NotFound
 from tradepost.resource import Actions
 from tradepost.rest import negotiation, pages
@@ -38,31 +39,34 @@ class Call:
 
     request: Request
     caller: Caller
+    permission: Permission
     shape: Shape
     performer: Performer
     content_type: bytes
     base_url: str
     item_id: str | None = None
     parent_id: str | None = None
-    instead: Shape | None = None  # what is made instead if the body says so
+    alternative: Shape | None = None  # what a POST creates whose body has members of that
 
     @property
     def input(self) -> Input:
-        """What a body may say at this address."""
-        return self.shape.input if self.parent_id is None else self.shape.input_under
+        """The members that a body at this address may have."""
+        return self.shape.input(under=self.parent_id is not None)
 
     @property
     def owner(self) -> str | None:
-        """The user whose things alone the caller sees, where the resource has owners."""
-        return self.caller.user_id if self.shape.resource.user_keys == "own" else None
+        """The user whose items alone the caller sees; None if it sees all."""
+        return self.shape.resource.owner(self.caller)
 
     @property
     def actions(self) -> Actions:
-        """What can be done with the resource."""
+        """The actions of the resource."""
         if self.shape.resource.actions is None:
             raise AssertionError(self.shape.resource)
         return self.shape.resource.actions
 
+
+T = TypeVar("T")
 
 Handler = Callable[[Call], Awaitable[Answer]]
 
@@ -81,7 +85,7 @@ async def get_item(call: Call) -> Answer:
         else:
             rows = await _item_rows(reading, shape, statements.get_owned, id=call.item_id, owner=call.owner)
     finally:
-        request.spent(reading.statements, reading.nanoseconds)
+        request.use.add(reading)
     if not rows or not _under(call, rows[0]):
         raise _missing(call.shape.record, call.item_id)
     view = shape.fields(shape.chosen(parameters["fields"])) if "fields" in parameters else shape.view
@@ -92,15 +96,15 @@ async def get_list(call: Call) -> Answer:
     """200 with a page, or 304."""
     shape, request = call.shape, call.request
     under = None if call.parent_id is None else (shape.resource.under or "", call.parent_id)
-    emitter = call.performer.means.emitter
-    query = pages.asked(shape, request, emitter, owner=call.owner, under=under)
+    emitter = call.performer.services.emitter
+    query = pages.parse(shape, request, emitter, owner=call.owner, under=under)
     reading = call.performer.database.reading()
     try:
         if call.parent_id is not None:
             await _check_parent(call, reading)
         rows = await reading.rows(shape.statements.page(query.listing), **query.values)
     finally:
-        request.spent(reading.statements, reading.nanoseconds)
+        request.use.add(reading)
     rows, cursor = _cut(shape, query, rows)
     body = encode({"items": (query.view or shape.view).many(rows), "next": cursor})
     tag = hash_tag(body)
@@ -114,8 +118,8 @@ async def post(call: Call) -> Answer:
     """201 with the new item and its Location."""
     call.request.check_query()
     body = await _new_body(call)
-    call = _meant(call, body)
-    await call.actions.prepare(call.performer.means, body, call.shape.names)
+    call = _addressed(call, body)
+    await call.actions.prepare(call.performer.services, body, call.shape.names)
 
     async def action(change: Change) -> Answer:
         under = call.parent_id is not None
@@ -127,7 +131,11 @@ async def post(call: Call) -> Answer:
         rows = await call.actions.create(change, values)
         return _created(call, rows, change.revealed)
 
-    return await _perform(call, action, body)
+    performed = await _perform(call, action, _idempotent(call, body))
+    if not performed.replayed:
+        return performed.result
+    status, headers = performed.result.status, performed.result.headers
+    return Answer(status, [*headers, (b"idempotency-replayed", b"true")], performed.result.body)
 
 
 async def put(call: Call) -> Answer:
@@ -135,13 +143,12 @@ async def put(call: Call) -> Answer:
     call.request.check_query()
     _check_type(call)
     body = await call.request.body()
-    await call.actions.prepare(call.performer.means, body, call.shape.names)
+    await call.actions.prepare(call.performer.services, body, call.shape.names)
 
-    async def replaced(change: Change, current: Row) -> Rows:
-        values = await _judged(call, change, lambda: call.input.read(body), current)
-        return await call.actions.replace(change, current, values)
+    async def values(change: Change, current: Record) -> Values:
+        return await _judged(call, change, lambda: call.input.read(body), current)
 
-    return await _replace(call, replaced)
+    return await _replace(call, values)
 
 
 async def patch(call: Call) -> Answer:
@@ -149,13 +156,13 @@ async def patch(call: Call) -> Answer:
     call.request.check_query()
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=True)
     body = await call.request.body()
-    given = parse_object(body)
-    await call.actions.prepare(call.performer.means, body, call.shape.names)
+    merge = parse_object(body)
+    await call.actions.prepare(call.performer.services, body, call.shape.names)
 
-    async def patched(change: Change, current: Row) -> Rows:
-        return await call.actions.replace(change, current, await _merged(call, change, current, given))
+    async def values(change: Change, current: Record) -> Values:
+        return await _merged(call, change, current, merge)
 
-    answer = await _replace(call, patched)
+    answer = await _replace(call, values)
     if negotiation.wants_minimal(call.request.headers):
         kept = [
             header for header in answer.headers if header[0] not in (b"content-type", b"content-location")
@@ -168,12 +175,11 @@ async def delete(call: Call) -> Answer:
     """204."""
     call.request.check_query()
 
-    async def action(change: Change) -> Answer:
-        current = await _held(call, change)
-        await call.actions.delete(change, current)
-        return Answer(204, [NO_CACHE], b"")
+    async def action(change: Change) -> None:
+        await call.actions.delete(change, await _locked(call, change))
 
-    return await _perform(call, action, None)
+    await _perform(call, action)
+    return Answer(204, [NO_CACHE], b"")
 
 
 async def _new_body(call: Call) -> bytes:
@@ -191,91 +197,92 @@ def _check_type(call: Call) -> None:
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
 
 
-def _meant(call: Call, body: bytes) -> Call:
-    """The call as its body means it.
+def _addressed(call: Call, body: bytes) -> Call:
+    """The call to the record that the body is for.
 
-    What only the other record takes means that one. Some of it may be read-only here: that means nothing
-    beside what only this record takes, for then it is an item of ours as it was read.
+    A body with members that only the alternative record takes is for that one. Members that are read-only
+    here do not count if there are also members that only this record takes: then the body is an item of this
+    record as it was read.
     """
-    other = call.instead
+    other = call.alternative
     if other is None:
         return call
-    said, here, there = glance(body).keys(), call.input.takes, other.input.takes
-    others = said & (there - here)
-    if not others or (others <= call.shape.inside.keys() and said & (here - there)):
+    names, here, there = peek(body).keys(), call.input.takes, other.input(under=False).takes
+    others = names & (there - here)
+    if not others or (others <= call.shape.inside.keys() and names & (here - there)):
         return call
-    call.request.names = other.error_names
-    return replace(call, shape=other, instead=None)
+    return replace(call, shape=other, alternative=None)
 
 
-async def _replace(call: Call, replaced: Callable[[Change, Row], Awaitable[Rows]]) -> Answer:
-    async def action(change: Change) -> Answer:
-        rows = await replaced(change, await _held(call, change))
-        return _written(call, 200, rows, [(b"content-location", call.request.path.encode())], {})
+async def _replace(call: Call, values: Callable[[Change, Record], Awaitable[Values]]) -> Answer:
+    async def action(change: Change) -> Rows:
+        current = await _locked(call, change)
+        return await call.actions.replace(change, current, await values(change, current))
 
-    return await _perform(call, action, None)
+    rows = (await _perform(call, action)).result
+    return _written(call, 200, rows, [(b"content-location", call.request.path.encode())], {})
 
 
-async def _perform(call: Call, action: Callable[[Change], Awaitable[Answer]], body: bytes | None) -> Answer:
+async def _perform(
+    call: Call, action: Callable[[Change], Awaitable[T]], once: IdempotentRequest[T] | None = None
+) -> Performed[T]:
     request = call.request
-    once = None
-    if body is not None and b"idempotency-key" in request.headers:
-        once = _once(call, body)
-    done = await call.performer.perform(
+    return await call.performer.perform(
         call.caller,
+        call.permission,
         action,
-        record=call.shape.record,
-        once=once,
-        traceparent=request.traceparent,
         source=call.base_url,
+        request=once,
+        traceparent=request.traceparent,
+        use=request.use,
     )
-    request.spent(done.statements, done.nanoseconds)
-    if done.replayed:
-        return Answer(
-            done.answer.status, [*done.answer.headers, (b"idempotency-replayed", b"true")], done.answer.body
-        )
-    return done.answer
 
 
-def _once(call: Call, body: bytes) -> Once:
+def _idempotent(call: Call, body: bytes) -> IdempotentRequest[Answer] | None:
+    """The request under its Idempotency-Key, if it has one. Raises `Malformed`."""
     request = call.request
+    if b"idempotency-key" not in request.headers:
+        return None
     parts = (request.method.encode(), call.shape.version.name.encode(), request.path.encode(), body)
-    return Once(
+    return IdempotentRequest(
         caller=call.caller,
         key=idempotency.parse_key(request.headers[b"idempotency-key"]),
         fingerprint=idempotency.fingerprint(parts),
-        now=call.performer.clock.now(),
+        codec=AnswerCodec(),
+        now_ms=call.performer.clock.now(),
     )
 
 
-async def _held(call: Call, change: Change) -> Row:
-    """The item's row, held and judged: there, the caller's, and as the conditions want it."""
+async def _locked(call: Call, change: Change) -> Record:
+    """The item, locked; raises `NotFound`, also for another user's, and `PreconditionFailed`."""
     if call.parent_id is not None:
         await _check_parent(call, change.tx)
-    row = await held(change, call.shape.record, call.item_id or "", call.owner)
-    if row is None or not _under(call, row):
+    item = await locked(change, call.shape.record, call.item_id or "", call.owner)
+    row = call.shape.statements.row(item) if item is not None else None
+    if item is None or row is None or not _under(call, row):
         raise _missing(call.shape.record, call.item_id)
     tag = (
         call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.view.one([row])))
     )
     conditional.check_write(call.request.headers, tag)
-    return row
+    return item
 
 
-async def _merged(call: Call, change: Change, current: Row, given: dict[str, Any]) -> Values:
-    """The record's writable members with a merge patch applied, judged like a full replacement."""
+async def _merged(call: Call, change: Change, current: Record, patch: dict[str, Any]) -> Values:
+    """The writable members of the item with a merge patch applied, judged like a full replacement."""
     shape = call.shape
-    rows: Rows = [current]
-    if shape.embeds:
-        rows = await change.tx.rows(shape.statements.get, id=current[0])
-    merged = merge_patch(shape.writable(rows), given)
-    # What is no member has to be named, even where its value is null and the merge would lose it.
-    merged |= {name: value for name, value in given.items() if name not in shape.inside}
-    return await _judged(call, change, lambda: call.input.check(merged), current)
+    rows: Rows = [shape.statements.row(current)]
+    if shape.embedded:
+        rows = await change.tx.rows(shape.statements.get, id=current.id)
+    merged = merge_patch(shape.writable(rows), patch)
+    # Unknown members must be reported, even if their value is null and the merge would lose them.
+    merged |= {name: value for name, value in patch.items() if name not in shape.inside}
+    body = shape.input(under=call.parent_id is not None, patching=True)
+    return await _judged(call, change, lambda: body.check(merged), current)
 
 
-async def _judged(call: Call, change: Change, read: Callable[[], Values], current: Row | None) -> Values:
-    """The values of a body. If it is not valid, whatever the rules say of the rest of it is told at once."""
+async def _judged(call: Call, change: Change, read: Callable[[], Values], current: Record | None) -> Values:
+    """The values of a body. Raises `Invalid` with its bad members and those that break a rule."""
     try:
         return read()
     except Invalid as invalid:
@@ -301,7 +308,7 @@ def merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]
 
 
 async def _item_rows(reading: Any, shape: Shape, statement: Any, **given: Any) -> Rows:
-    if shape.embeds:
+    if shape.embedded:
         rows: Rows = await reading.rows(statement, **given)
         return rows
     row = await reading.row(statement, **given)
@@ -326,9 +333,9 @@ def _under(call: Call, row: Row) -> bool:
     return call.parent_id is None or row[call.shape.under_at] == call.parent_id
 
 
-def _cut(shape: Shape, query: pages.Asked, rows: Rows) -> tuple[Rows, str | None]:
+def _cut(shape: Shape, query: pages.ListQuery, rows: Rows) -> tuple[Rows, str | None]:
     """The rows of the page without the one item too many, and the cursor behind the last shown."""
-    if not shape.embeds or not query.listing.embed:
+    if not shape.embedded or not query.listing.embed:
         if len(rows) <= query.limit:
             return rows, None
         return rows[: query.limit], pages.next_cursor(query, rows[query.limit - 1])

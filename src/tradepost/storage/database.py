@@ -5,6 +5,7 @@ interruption, between two turns of the event loop; on PostgreSQL it is a transac
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from tradepost.storage.statement import Statement
@@ -35,6 +36,19 @@ class Reading(Protocol):
 
     async def rows(self, statement: Statement, **given: Any) -> list[Row]:
         """All rows."""
+
+
+@dataclass(slots=True)
+class DatabaseUse:
+    """The statements that a request took, and their time."""
+
+    statements: int = 0
+    nanoseconds: int = 0
+
+    def add(self, reading: "Reading | DatabaseUse") -> None:
+        """Adds the statements of a reader, a transaction or another use."""
+        self.statements += reading.statements
+        self.nanoseconds += reading.nanoseconds
 
 
 class Writing(Reading, Protocol):

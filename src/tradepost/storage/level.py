@@ -8,7 +8,7 @@ from functools import cache
 from sqlalchemy import BindParameter, ColumnElement, bindparam, func, literal_column, select
 
 from tradepost.domain.record import Record, member
-from tradepost.storage.plain import ownership, plain
+from tradepost.storage.record_statements import ownership, statements_of
 from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import BIG, table
 
@@ -18,7 +18,7 @@ _BEYOND = "'~'"  # sorts behind every id
 @cache
 def by_id(record: type[Record], *, owned: bool = False) -> Statement:
     """The one with this `id`."""
-    found = plain(record)
+    found = statements_of(record)
     conditions = [found.table.c.id == bindparam("id"), *found.seen(), *(found.owned() if owned else [])]
     return Statement(f"the {record.kind} with this id", select(*found.columns).where(*conditions))
 
@@ -26,7 +26,7 @@ def by_id(record: type[Record], *, owned: bool = False) -> Statement:
 @cache
 def by_ids(record: type[Record], *, owned: bool = False) -> Statement:
     """Those with these ids."""
-    found = plain(record)
+    found = statements_of(record)
     conditions = [in_list(found.table.c.id, "ids"), *found.seen(), *(found.owned() if owned else [])]
     return Statement(f"the {record.plural} with these ids", select(*found.columns).where(*conditions))
 
@@ -34,7 +34,7 @@ def by_ids(record: type[Record], *, owned: bool = False) -> Statement:
 @cache
 def children(record: type[Record], key: str) -> Statement:
     """All that belong to parents with these ids, by the foreign key `key`."""
-    found = plain(record)
+    found = statements_of(record)
     column = found.table.c[key]
     return Statement(
         f"the {record.plural} of parents",
@@ -51,7 +51,7 @@ def pages(record: type[Record], key: str, *, owned: bool = False) -> Statement:
     Where a parent's page ends is looked up first, so that only its own range of the index is read: a parent
     with a million children costs what one with a page of them does.
     """
-    found = plain(record)
+    found = statements_of(record)
     link = member(record, key).belongs_to
     if link is None:
         raise AssertionError(key)
@@ -85,7 +85,7 @@ def pages(record: type[Record], key: str, *, owned: bool = False) -> Statement:
 @cache
 def counts(record: type[Record], key: str, *, owned: bool = False) -> Statement:
     """How many there are of parents that have any: rows of (parent's id, count)."""
-    found = plain(record)
+    found = statements_of(record)
     column = found.table.c[key]
     shown = [*found.seen(), *(found.owned() if owned else [])]
     return Statement(
@@ -98,7 +98,7 @@ def counts(record: type[Record], key: str, *, owned: bool = False) -> Statement:
 @cache
 def total(record: type[Record], *, owned: bool = False) -> Statement:
     """How many there are."""
-    found = plain(record)
+    found = statements_of(record)
     conditions = [*found.seen(), *(found.owned() if owned else [])]
     return Statement(
         f"how many {record.plural} there are",

@@ -51,6 +51,7 @@ def table(record: type[Record]) -> Table:
         Column("version", BIG, nullable=False),
         *([Column("deleted_at", BYTES_ORDERED)] if record.hides_deleted else []),
         sqlite_with_rowid=False,
+        info={"record": record},
     )
     if len(made.primary_key.columns) > 1:
         Index(f"{record.plural}_id_key", made.c.id, unique=True)
@@ -66,8 +67,14 @@ def _key(record: type[Record]) -> tuple[str, ...]:
 
 
 def folded(member: Member) -> str:
-    """The column that keeps a member case-folded."""
+    """The column that holds a member case-folded."""
     return f"{member.name}_key"
+
+
+def member_at(table_name: str, column: str) -> tuple[type[Record], str]:
+    """The record of a table and the member that a column holds; KeyError if it is no record's table."""
+    record: type[Record] = metadata.tables[table_name].info["record"]
+    return record, next((each.name for each in members(record) if folded(each) == column), column)
 
 
 def _columns(record: type[Record]) -> list[Column[str]]:

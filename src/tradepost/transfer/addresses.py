@@ -1,7 +1,6 @@
 """Importing addresses: identified by their ids, or otherwise by the same content for the same user."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tradepost.actions.change import Change
 from tradepost.domain.address import Address
@@ -9,12 +8,11 @@ from tradepost.domain.input import Input, Values, names_of
 from tradepost.domain.record import members
 from tradepost.domain.user import User
 from tradepost.problems import Invalid, MemberError
-from tradepost.storage.database import Row
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import identities
 from tradepost.transfer import lookup
 from tradepost.transfer.file_entity import RowShape
-from tradepost.transfer.kind import Entry, ImportOutcome
+from tradepost.transfer.kind import Entry, ImportOutcome, item
 from tradepost.transfer.owners import Owners, owners
 from tradepost.transfer.row import AddressRow, born, user_errors
 
@@ -41,22 +39,21 @@ class AddressKind:
         taken = await lookup.ids(change, Address, [entry.values["id"] for entry in entries])
         contents = await _contents(change, users)
         outcomes: list[ImportOutcome] = []
-        rows = []
+        items: list[Address] = []
         for entry in entries:
             errors: list[MemberError] = []
-            row = _row(change, entry, users.of(entry.values, errors))
+            address = item(change, Address, entry, user_id=users.of(entry.values, errors))
             if errors:
                 outcomes.append(errors)
-            elif row["id"] in taken or (entry.values["id"] is None and _content(row) in contents):
+            elif address.id in taken or (entry.values["id"] is None and _content(address) in contents):
                 outcomes.append("there")
             else:
-                taken.add(row["id"])
-                contents.add(_content(row))
-                rows.append(row)
+                taken.add(address.id)
+                contents.add(_content(address))
+                items.append(address)
                 outcomes.append("added")
-        if rows:
-            await change.tx.many(plain(Address).insert, rows)
-        for user_id in dict.fromkeys(row["user_id"] for row in rows):
+        await change.add_many(items)
+        for user_id in dict.fromkeys(each.user_id for each in items):
             change.announce("user.updated", User.plural, user_id)
         return outcomes
 
@@ -64,24 +61,9 @@ class AddressKind:
 async def _contents(change: Change, users: Owners) -> set[tuple[str | None, ...]]:
     """The contents of the addresses that these users already have."""
     wanted = [*users.ids, *users.by_email.values()]
-    return {_content_of(row) for row in await lookup.rows(change, identities.ADDRESSES_OF, "ids", wanted)}
+    rows = await lookup.rows(change, identities.ADDRESSES_OF, "ids", wanted)
+    return {_content(statements_of(Address).load(row)) for row in rows}
 
 
-def _content_of(row: Row) -> tuple[str | None, ...]:
-    return _content(dict(zip(plain(Address).names, row, strict=True)))
-
-
-def _content(row: dict[str, Any]) -> tuple[str | None, ...]:
-    return tuple(row[name] for name in _CONTENT)
-
-
-def _row(change: Change, entry: Entry, user_id: str) -> dict[str, Any]:
-    values, at = entry.values, entry.born
-    return {
-        **{name: values.get(name) for name in plain(Address).names},
-        "id": values["id"] or change.new_id(at.ms),
-        "user_id": user_id,
-        "created_at": at.text,
-        "updated_at": at.text,
-        "version": 1,
-    }
+def _content(address: Address) -> tuple[str | None, ...]:
+    return tuple(getattr(address, name) for name in _CONTENT)

@@ -13,14 +13,19 @@ from typing import Any
 
 import msgspec
 
+from tradepost.domain.address import Address
 from tradepost.domain.line_item import LineItem
 from tradepost.domain.money import UNITS
 from tradepost.domain.order import Order
+from tradepost.domain.product import Product
+from tradepost.domain.record import Mark, Member, Record, members
+from tradepost.domain.user import User
 from tradepost.storage.database import Database, Row
-from tradepost.storage.plain import Listing, plain
+from tradepost.storage.record_statements import Listing, statements_of
 from tradepost.storage.statement import Statement
 from tradepost.storage.statements import exports, references
 from tradepost.transfer.csv_table import LINE_ID
+from tradepost.transfer.row import AddressRow, LineRow, OrderRow, ProductRow, UserRow
 
 _PAGE = 500
 
@@ -60,90 +65,65 @@ async def _refer(database: Database, kind: str, entities: Sequence[Entity]) -> N
         each["reference"] = by_id.get(each["id"])
 
 
-_USER = ("id", "name", "email", "status", "createdAt", "deletedAt")
-_ADDRESS = (
-    "id",
-    "userId",
-    "recipient",
-    "line1",
-    "line2",
-    "city",
-    "region",
-    "postalCode",
-    "country",
-    "createdAt",
-)
-_PRODUCT = (
-    "id",
-    "sku",
-    "name",
-    "description",
-    "price",
-    "currency",
-    "stock",
-    "status",
-    "createdAt",
-    "deletedAt",
-)
-_ORDER = (
-    "id",
-    "reference",
-    "userId",
-    "status",
-    "currency",
-    "shippingAddressId",
-    "shippingAddress",
-    "createdAt",
-)
-_LINE = ("id", "productId", "sku", "name", "quantity", "unitPrice")
+class _Members:
+    """The members of a record that its rows in files have, and what makes JSON of them.
+
+    `columns` are those of the rows of the statement; the record's own begin at `offset`.
+    """
+
+    def __init__(
+        self, record: type[Record], row: type[Record], columns: Sequence[str], offset: int = 0
+    ) -> None:
+        known = {*statements_of(record).names, "deleted_at"}
+        read = [each for each in members(row) if each.name in known and not each.read_only]
+        self.names = tuple(each.json_name for each in read)
+        self._positions = [offset + columns.index(each.name) for each in read]
+        self._conversions = [_CONVERSIONS.get(_mark(each)) for each in read]
+
+    def of(self, row: Row) -> Entity:
+        """The members of one row."""
+        return {
+            name: row[at] if convert is None or row[at] is None else convert(row[at])
+            for name, at, convert in zip(self.names, self._positions, self._conversions, strict=True)
+        }
 
 
-def _users(rows: Sequence[Row]) -> list[Entity]:
-    return [dict(zip(_USER, row, strict=True)) for row in rows]
+_CONVERSIONS: dict[Mark | None, Callable[[Any], Any]] = {
+    Mark.MONEY: lambda units: units / UNITS,
+    Mark.JSON: lambda text: msgspec.Raw(text.encode()),
+}
 
 
-def _addresses(rows: Sequence[Row]) -> list[Entity]:
-    return [dict(zip(_ADDRESS, row, strict=True)) for row in rows]
+def _mark(each: Member) -> Mark | None:
+    return next((mark for mark in _CONVERSIONS if mark in each.marks), None)
 
 
-def _products(rows: Sequence[Row]) -> list[Entity]:
-    products = [dict(zip(_PRODUCT, row, strict=True)) for row in rows]
-    for each in products:
-        each["price"] /= UNITS
-    return products
+def _simple(record: type[Record], row: type[Record], statement: Statement) -> Export:
+    hidden = ("deleted_at",) if record.hides_deleted else ()
+    shown = _Members(record, row, (*statements_of(record).names, *hidden))
+    return Export(statement, lambda rows: [shown.of(each) for each in rows], shown.names)
 
 
-def _orders(rows: Sequence[Row]) -> list[Entity]:
-    return [_order(list(lines)) for _, lines in groupby(rows, itemgetter(0))]
+def _orders() -> Export:
+    statements = statements_of(Order)
+    order = _Members(Order, OrderRow, statements.names)
+    line = _Members(LineItem, LineRow, statements_of(LineItem).names, offset=len(statements.names))
 
+    def entity(rows: Sequence[Row]) -> Entity:
+        return {**order.of(rows[0]), "lineItems": [line.of(row) for row in rows]}
 
-def _order(rows: Sequence[Row]) -> Entity:
-    order_id, user_id, status, currency, address_id, address, created_at = _order_of(rows[0])
-    snapshot = None if address is None else msgspec.Raw(address.encode())
-    own = (order_id, None, user_id, status, currency, address_id, snapshot, created_at)
-    lines = [dict(zip(_LINE, _line_of(row), strict=True)) for row in rows]
-    for line in lines:
-        line["unitPrice"] /= UNITS
-    return dict(zip(_ORDER, own, strict=True)) | {"lineItems": lines}
+    return Export(
+        statements.page(Listing(after=True)),
+        lambda rows: [entity(list(group)) for _, group in groupby(rows, itemgetter(0))],
+        ("id", "reference", *order.names[1:]),
+        (LINE_ID, *line.names[1:]),
+        Order.kind,
+    )
 
-
-def _picked(names: Sequence[str], wanted: str, offset: int = 0) -> Callable[[Row], tuple[Any, ...]]:
-    """Gets some columns of a row; the first of `names` is at `offset`."""
-    return itemgetter(*[offset + names.index(name) for name in wanted.split()])
-
-
-_order_of = _picked(
-    plain(Order).names, "id user_id status currency shipping_address_id shipping_address created_at"
-)
-_line_of = _picked(
-    plain(LineItem).names, "id product_id sku name quantity unit_price", len(plain(Order).names)
-)
 
 EXPORTS: dict[str, Export] = {
-    "users": Export(exports.USERS, _users, _USER),
-    "addresses": Export(exports.ADDRESSES, _addresses, _ADDRESS),
-    "products": Export(exports.PRODUCTS, _products, _PRODUCT),
-    "orders": Export(
-        plain(Order).page(Listing(after=True)), _orders, _ORDER, (LINE_ID, *_LINE[1:]), Order.kind
-    ),
+    "users": _simple(User, UserRow, exports.USERS),
+    "addresses": _simple(Address, AddressRow, exports.ADDRESSES),
+    "products": _simple(Product, ProductRow, exports.PRODUCTS),
+    "orders": _orders(),
 }

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from tradepost.actions.change import Change
 from tradepost.domain.input import Input, Values
 from tradepost.domain.record import Record
 from tradepost.problems import MemberError
+from tradepost.storage.record_statements import R, statements_of
 from tradepost.transfer.file_entity import NO_ENTITY, FileEntity, RowShape
 from tradepost.transfer.row import Born
 
@@ -23,6 +24,18 @@ class Entry:
     born: Born
     rows: int = 2  # in the database, including its event
     entity: FileEntity = NO_ENTITY
+
+
+def item(change: Change, record: type[R], entry: Entry, **own: Any) -> R:
+    """The item of an entry, as it was when it was created; `own` are values that it does not have itself."""
+    at = entry.born
+    return record(
+        **(
+            statements_of(record).stored(entry.values)
+            | {"id": entry.values["id"] or change.new_id(at.ms), "created_at": at.text, "updated_at": at.text}
+            | own
+        )
+    )
 
 
 class Kind(Protocol):

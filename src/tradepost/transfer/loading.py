@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import Answer
 from tradepost.actions.change import Change
 from tradepost.perform import Performer
 from tradepost.problems import Duplicate, MemberError
@@ -42,14 +41,10 @@ class Loading:
         return [*await self.write(kind, batch[:middle]), *await self.write(kind, batch[middle:])]
 
     async def _write(self, kind: Kind, batch: Sequence[Entry]) -> list[ImportOutcome]:
-        outcomes: list[ImportOutcome] = []
+        async def action(change: Change) -> list[ImportOutcome]:
+            return await kind.add(change, batch)
 
-        async def action(change: Change) -> Answer:
-            outcomes[:] = await kind.add(change, batch)
-            return Answer(201, [], b"")
-
-        await self.performer.perform(self.caller, action, record=kind.record, source=self.source)
-        return outcomes
+        return (await self.performer.perform(self.caller, None, action, source=self.source)).result
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:

@@ -7,7 +7,7 @@ from tradepost.actions.change import Change
 from tradepost.domain.address import Address
 from tradepost.domain.input import Values
 from tradepost.domain.order import Order
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import identities, references
 from tradepost.transfer import lookup
 from tradepost.transfer.owners import Owners, owners
@@ -61,5 +61,5 @@ async def _addresses(change: Change, orders: Sequence[Values]) -> dict[str, Addr
     """The addresses of orders that only have an address id."""
     wanted = [order["shipping_address_id"] for order in orders if order["shipping_address"] is None]
     rows = await lookup.rows(change, identities.ADDRESSES, "ids", wanted)
-    addresses = [plain(Address).load(row) for row in rows]
+    addresses = [statements_of(Address).load(row) for row in rows]
     return {each.id: each for each in addresses if isinstance(each, Address)}

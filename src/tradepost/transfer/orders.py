@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from tradepost.actions.change import Change
+from tradepost.actions.orders import own
 from tradepost.clock import instant
 from tradepost.domain.address import Address
 from tradepost.domain.input import Input, Values, names_of
@@ -19,10 +20,9 @@ from tradepost.domain.money import MAX_PRICE, MAX_TOTAL, UNITS, NotMoney, to_uni
 from tradepost.domain.order import Order
 from tradepost.domain.record import members
 from tradepost.problems import Invalid, MemberError
-from tradepost.storage.plain import plain
 from tradepost.storage.statements import references
 from tradepost.transfer.file_entity import RowShape
-from tradepost.transfer.kind import Entry, ImportOutcome
+from tradepost.transfer.kind import Entry, ImportOutcome, item
 from tradepost.transfer.order_lookups import OrderLookups, Priced, look_up
 from tradepost.transfer.row import LineRow, OrderRow, born, check_id, ms_of, user_errors
 
@@ -61,8 +61,8 @@ class _OrderBatch:
     def __init__(self, change: Change, known: OrderLookups) -> None:
         self._change = change
         self._known = known
-        self._orders: list[dict[str, Any]] = []
-        self._lines: list[dict[str, Any]] = []
+        self._orders: list[Order] = []
+        self._lines: list[LineItem] = []
         self._references: list[dict[str, str]] = []
 
     def judge(self, entry: Entry) -> ImportOutcome:
@@ -79,35 +79,29 @@ class _OrderBatch:
             errors.append(MemberError(("line_items",), "add up to more than an order can be", "out_of_range"))
         if errors:
             return errors
-        order = {
-            "id": values["id"] or self._change.new_id(entry.born.ms),
-            "user_id": user_id,
-            "status": values["status"],
-            "currency": currency,
-            "total": total,
-            "shipping_address_id": values["shipping_address_id"],
-            "shipping_address": address,
-            "created_at": entry.born.text,
-            "updated_at": entry.born.text,
-            "version": 1,
-        }
+        order = item(
+            self._change,
+            Order,
+            entry,
+            user_id=user_id,
+            currency=currency,
+            total=total,
+            shipping_address=address,
+        )
         self._orders.append(order)
-        self._remember(values["reference"], order["id"])
-        self._add_lines(entry, order["id"], currency, sold)
+        self._remember(values["reference"], order.id)
+        self._lines += [self._line(entry, order, *each) for each in sold]
         return "added"
 
     async def write(self) -> None:
         """Writes the rows and announces the orders."""
         change = self._change
-        for statement, rows in (
-            (plain(Order).insert, self._orders),
-            (plain(LineItem).insert, self._lines),
-            (references.ADD, self._references),
-        ):
-            if rows:
-                await change.tx.many(statement, rows)
+        await change.add_many(self._orders)
+        await change.add_many(self._lines)
+        if self._references:
+            await change.tx.many(references.ADD, self._references)
         for order in self._orders:
-            change.announce("order.placed", Order.plural, order["id"])
+            change.announce("order.placed", Order.plural, order.id)
 
     def _address(self, values: Values, user_id: str, errors: list[MemberError]) -> str | None:
         """The address in the file; otherwise the present content of the user's address."""
@@ -144,29 +138,22 @@ class _OrderBatch:
                 sold.append((line, product, price))
         return currency, sold
 
-    def _add_lines(
-        self, entry: Entry, order_id: str, currency: str, sold: list[tuple[Any, Priced, int]]
-    ) -> None:
-        at, new_id, add = entry.born, self._change.new_id, self._lines.append
-        for line, product, price in sold:
-            line_id = line.id or new_id(at.ms)
-            created_at = instant(ms_of(line_id)) if line.id else at.text
-            add(
-                {
-                    "id": line_id,
-                    "order_id": order_id,
-                    "product_id": product.id,
-                    "quantity": line.quantity,
-                    "sku": line.sku or product.sku,
-                    "name": line.name or product.name,
-                    "unit_price": price,
-                    "currency": currency,
-                    "total": price * line.quantity,
-                    "created_at": created_at,
-                    "updated_at": created_at,
-                    "version": 1,
-                }
-            )
+    def _line(self, entry: Entry, order: Order, line: Any, product: Priced, price: int) -> LineItem:
+        line_id = line.id or self._change.new_id(entry.born.ms)
+        created_at = instant(ms_of(line_id)) if line.id else entry.born.text
+        values = own(line) | {"product_id": product.id}
+        return LineItem(
+            id=line_id,
+            order_id=order.id,
+            sku=line.sku or product.sku,
+            name=line.name or product.name,
+            unit_price=price,
+            currency=order.currency,
+            total=price * line.quantity,
+            created_at=created_at,
+            updated_at=created_at,
+            **values,
+        )
 
     def _remember(self, reference: str | None, order_id: str) -> None:
         self._known.orders.add(order_id)

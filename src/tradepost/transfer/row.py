@@ -8,7 +8,7 @@ import re
 import typing
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -16,7 +16,7 @@ from msgspec import Meta
 from tradepost.clock import instant, parse_instant
 from tradepost.domain.address import Address
 from tradepost.domain.input import Values
-from tradepost.domain.line_item import Quantity
+from tradepost.domain.line_item import LineItem
 from tradepost.domain.money import check_currency
 from tradepost.domain.order import Order
 from tradepost.domain.product import Product
@@ -50,60 +50,46 @@ _UserEmail = Annotated[EmailAddress | None, Meta(description="The user it belong
 _Ignored = Annotated[Any, READ_ONLY]
 
 
-def _in_files(record: type[Record], *own: tuple[str, Any, Any]) -> type[Record]:
-    """The row of a record without children: its members, with its id and instants."""
-    fields: list[tuple[str, Any, Any]] = [
-        ("id", _Id, None),
-        ("created_at", _Instant, None),
-        ("reason", _Ignored, None),
-        *([("deleted_at", _Instant, None)] if record.hides_deleted else []),
-        *own,
-    ]
-    row: Any = msgspec.defstruct(f"{record.__name__}Row", fields, bases=(record,), kw_only=True)
+def _row(record: type[Record], **own: tuple[Any, Any]) -> type[Record]:
+    """The row of a record: its members with its id and instant, and `own` ones as (type, default)."""
+    fields = {
+        "id": (_Id, None),
+        "created_at": (_Instant, None),
+        "reason": (_Ignored, None),
+        **({"deleted_at": (_Instant, None)} if record.hides_deleted else {}),
+        **own,
+    }
+    row: Any = msgspec.defstruct(
+        f"{record.__name__}Row",
+        [(name, kind, default) for name, (kind, default) in fields.items()],
+        bases=(record,),
+        kw_only=True,
+    )
     return typing.cast("type[Record]", row)
 
 
-UserRow, ProductRow = _in_files(User), _in_files(Product)
-AddressRow = _in_files(Address, ("user_id", _UserId, None), ("user_email", _UserEmail, None))
-
-
-class OrderRow(Record, kw_only=True):
-    """An order of the past: with an id or a reference, its prices, and the address it was shipped to."""
-
-    kind: ClassVar[str] = Order.kind
-    plural: ClassVar[str] = Order.plural
-
-    id: _Id = None  # type: ignore[assignment]  # a row need not have one yet
-    reference: Annotated[Name | None, Meta(description="Its name in the system it came from.")] = None
-    user_id: _UserId = None
-    user_email: _UserEmail = None
-    status: Annotated[Literal["PENDING", "FULFILLED", "CANCELLED"], Meta()] = "PENDING"
-    currency: Annotated[str | None, Meta(description="ISO 4217."), Checked(check_currency)] = None
-    shipping_address_id: Annotated[Identifier | None, Meta()] = None
-    shipping_address: Annotated[dict[str, Any] | None, Meta(description="Its content then."), JSON] = None
-    created_at: _Instant = None
-    total: _Ignored = None
-    updated_at: _Ignored = None
-    reason: _Ignored = None
-
-
-class LineRow(Record, kw_only=True):
-    """A line of an order: the product's name and price at the time, or by default those of today."""
-
-    kind: ClassVar[str] = "line_item"
-    plural: ClassVar[str] = "line_items"
-
-    id: _Id = None  # type: ignore[assignment]  # a row need not have one yet
-    order_id: Annotated[str, BelongsTo(OrderRow, reverse="line_items", embedded=True)]
-    product_id: Annotated[Identifier | None, Meta()] = None
-    sku: Annotated[Sku | None, Meta()] = None
-    quantity: Annotated[Quantity, Meta()]
-    unit_price: Annotated[int | None, MONEY] = None
-    name: Annotated[Name | None, Meta()] = None
-    currency: _Ignored = None
-    total: _Ignored = None
-    created_at: _Ignored = None
-    updated_at: _Ignored = None
+UserRow, ProductRow = _row(User), _row(Product)
+AddressRow = _row(Address, user_id=(_UserId, None), user_email=(_UserEmail, None))
+# An order of the past: with an id or a reference, its prices, and the address it was shipped to.
+OrderRow = _row(
+    Order,
+    reference=(Annotated[Name | None, Meta(description="Its name in the system it came from.")], None),
+    user_id=(_UserId, None),
+    user_email=(_UserEmail, None),
+    currency=(Annotated[str | None, Meta(description="ISO 4217."), Checked(check_currency)], None),
+    shipping_address_id=(Annotated[Identifier | None, Meta()], None),
+    shipping_address=(Annotated[dict[str, Any] | None, Meta(description="Its content then."), JSON], None),
+)
+# A line of an order: the product's name and price at the time, or by default those of today.
+LineRow = _row(
+    LineItem,
+    order_id=(Annotated[str, BelongsTo(OrderRow, reverse="line_items", embedded=True)], msgspec.NODEFAULT),
+    product_id=(Annotated[Identifier | None, Meta()], None),
+    sku=(Annotated[Sku | None, Meta()], None),
+    unit_price=(Annotated[int | None, MONEY], None),
+    name=(Annotated[Name | None, Meta()], None),
+    created_at=(_Ignored, None),
+)
 
 
 class Born(typing.NamedTuple):

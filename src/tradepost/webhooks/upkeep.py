@@ -8,12 +8,10 @@ import asyncio
 import logging
 
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import Answer
 from tradepost.actions import webhook_redeliveries
 from tradepost.actions.change import Change
 from tradepost.actions.webhook_redeliveries import Piece
 from tradepost.clock import instant, parse_instant
-from tradepost.domain.webhook_redelivery import WebhookRedelivery
 from tradepost.metrics import DeliveryFigures
 from tradepost.perform import Performer
 from tradepost.problems import Problem
@@ -106,12 +104,8 @@ class Upkeep:
     async def _redeliver_piece(self) -> Piece | None:
         if await self._database.reading().row(webhook_deliveries.ANY_REDELIVERY) is None:
             return None
-        made: Piece | None = None
 
-        async def action(change: Change) -> Answer:
-            nonlocal made
-            made = await webhook_redeliveries.expand(change, self._resume_after, _PIECE)
-            return Answer(204, [], b"")
+        async def action(change: Change) -> Piece | None:
+            return await webhook_redeliveries.expand(change, self._resume_after, _PIECE)
 
-        await self._performer.perform(_SERVICE, action, record=WebhookRedelivery, source="")
-        return made
+        return (await self._performer.perform(_SERVICE, None, action, source="")).result

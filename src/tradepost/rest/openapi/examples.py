@@ -11,13 +11,12 @@ from typing import Any
 from msgspec import NODEFAULT
 
 from tradepost.domain.input import Input, names_of
-from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.domain.record import Mark, Member, Record, members
 from tradepost.http.answers import status_of
 from tradepost.problems import Problem
 from tradepost.rest.openapi.schemas import Json, typed
 from tradepost.rest.shape import Shape
 
-_CHILDREN = "line_items"
 _MOMENT = "2026-11-20T08:15:30.123Z"
 _KEY = "tp_4f9k2m7q_3ZcV8nQ1xR5tY7uW2sD4gH6jK9lP0bNm"
 _TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -131,17 +130,17 @@ class Examples:
 
     def body(self, shape: Shape, *, under: bool) -> Json:
         """What would make the item: what is required, and what is not at its default."""
-        return self._written(shape.input_under if under else shape.input)
+        return self._written(shape.input(under=under))
 
     def patch(self, shape: Shape, *, under: bool) -> Json:
         """A change of one member."""
-        taken = shape.input_under if under else shape.input
+        taken = shape.input(under=under, patching=True)
         changed = _changed(taken.taken)
         return {taken.names[changed.name]: self._another(shape.record, changed)} if changed else {}
 
     def value(self, record: type[Record], each: Member) -> Any:
         """A value of a member."""
-        known = self._event() if record.kind == "event" else _VALUES.get(record.kind, {})
+        known = self._event() if record.is_log else _VALUES.get(record.kind, {})
         known = {"event_type": self._event_type, **known}
         if each.name in known:
             return known[each.name]
@@ -162,9 +161,9 @@ class Examples:
             for each in members(record)
             if Mark.OMITTED not in each.marks or self.value(record, each) is not None
         ]
-        child = embedded_child(record)
-        if child:
-            found.insert(-2, (names[_CHILDREN], [self._other(child[0])]))
+        embedded = record.embedded
+        if embedded:
+            found.insert(-2, (names[embedded.name], [self._other(embedded.child)]))
         return dict(found)
 
     def _other(self, record: type[Record]) -> Json:
@@ -177,7 +176,11 @@ class Examples:
             for each in taken.taken
             if each.required or self.value(taken.record, each) != each.default
         }
-        return found | ({taken.names[_CHILDREN]: [self._written(taken.child)]} if taken.child else {})
+        return found | (
+            {taken.names[taken.embedded.name]: [self._written(taken.child)]}
+            if taken.child and taken.embedded
+            else {}
+        )
 
     def _another(self, record: type[Record], each: Member) -> Any:
         """What a member could be changed to: another of its values where it has several."""

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tradepost.actions.plain import Plain
+from tradepost.actions.standard import StandardActions
 from tradepost.domain.record import Mark, members
 from tradepost.problems import (
     Conflict,
@@ -265,7 +265,7 @@ class ResourceOperations:
         shape = address.shape
         schemas = {each: self.schemas.body(each, under=address.under) for each in self._makes(shape)}
         examples = {each: self.examples.body(each, under=address.under) for each in schemas}
-        taken = shape.input_under if address.under else shape.input
+        taken = shape.input(under=address.under)
         content = self._one_of(address, schemas, examples)
         return {"required": not taken.requires_nothing, "content": content}
 
@@ -284,7 +284,7 @@ class ResourceOperations:
 
     def _makes(self, shape: Shape) -> list[Shape]:
         """What a POST may make."""
-        instead = shape.resource.instead
+        instead = shape.resource.alternative
         others = [each for each in self.shapes if each.record is instead]
         return [shape, *others]
 
@@ -311,7 +311,7 @@ class ResourceOperations:
 def _rules(address: ResourceAddress, action: str, name: str) -> str:
     """What the resource's own action says of itself, or what holds for any."""
     actions, record = address.shape.resource.actions, address.shape.record
-    own = None if type(actions) is Plain else vars(type(actions)).get(action)
+    own = None if type(actions) is StandardActions else vars(type(actions)).get(action)
     if own is not None and own.__doc__:
         return inspect.cleandoc(own.__doc__).replace("\n", " ")
     if action == "delete" and record.hides_deleted:
@@ -324,10 +324,10 @@ def _rules(address: ResourceAddress, action: str, name: str) -> str:
 def _user_keys(address: ResourceAddress, action: str) -> str:
     """What a key that acts for one user meets here."""
     resource = address.shape.resource
-    whole = resource.record.kind == "user" and action == "create"
+    whole = resource.record.is_owner and action == "create"
     if resource.user_keys == "none" or whole or (resource.user_keys == "read" and action):
         return "A key that acts for a user may not do this."
     if resource.user_keys == "own":
-        own = "" if resource.record.kind == "user" else f"'s {words(resource.record.plural)}"
+        own = "" if resource.record.is_owner else f"'s {words(resource.record.plural)}"
         return f"A key that acts for a user meets that user{own} alone."
     return ""

@@ -14,14 +14,12 @@ from tradepost.domain.country import check_country
 from tradepost.domain.email import check_email
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import MAX_PRICE, UNITS, check_currency
-from tradepost.domain.order import MAX_LINES
-from tradepost.domain.record import Mark, Member, Record, embedded_child, members
+from tradepost.domain.record import Mark, Member, Record, members
 from tradepost.rest.openapi.words import many, one, pascal
 from tradepost.rest.shape import Shape
 
 Json = dict[str, Any]
 
-_CHILDREN = "line_items"
 _CHECKED: dict[Any, Json] = {
     check_email: {"format": "idn-email"},
     check_currency: {"pattern": "^[A-Z]{3}$"},
@@ -154,7 +152,7 @@ class Schemas:
 
     def patch(self, shape: Shape, *, under: bool) -> Json:
         """What changes an item: a JSON Merge Patch (RFC 7396)."""
-        taken, name = self._taken(shape, under=under)
+        taken, name = self._taken(shape, under=under, patching=True)
         return self._named(
             f"{name}Patch",
             {
@@ -166,20 +164,21 @@ class Schemas:
             },
         )
 
-    def _taken(self, shape: Shape, *, under: bool) -> tuple[Input, str]:
+    def _taken(self, shape: Shape, *, under: bool, patching: bool = False) -> tuple[Input, str]:
         """The input at an address, and its name: the parent's before it where the two addresses differ."""
         name = pascal(shape.record.kind)
+        body = shape.input(under=under, patching=patching)
         if not under:
-            return shape.input, name
-        same = shape.input.taken == shape.input_under.taken
+            return body, name
+        same = body.taken == shape.input(under=False, patching=patching).taken
         parent = shape.resource.parent
         below = pascal(shape.resource.one)
-        return shape.input_under, name if same or parent is None else pascal(parent.parent.kind) + below
+        return body, name if same or parent is None else pascal(parent.parent.kind) + below
 
     def _record(self, record: type[Record], names: Mapping[str, str], name: str) -> Json:
         required = [names[each.name] for each in members(record) if Mark.OMITTED not in each.marks]
-        if embedded_child(record):
-            required.insert(-2, names[_CHILDREN])
+        if record.embedded:
+            required.insert(-2, names[record.embedded.name])
         return self._named(
             name,
             {
@@ -197,12 +196,12 @@ class Schemas:
 
     def _properties(self, record: type[Record], names: Mapping[str, str]) -> Json:
         found = [(names[each.name], self._shown(record, each)) for each in members(record)]
-        child = embedded_child(record)
-        if child:
-            one_child = self._other(child[0])
-            description = f"Its {many(child[0])}, in the order they were added."
+        embedded = record.embedded
+        if embedded:
+            one_child = self._other(embedded.child)
+            description = f"Its {many(embedded.child)}, in the order they were added."
             children = {"type": "array", "minItems": 1, "items": one_child, "description": description}
-            found.insert(-2, (names[_CHILDREN], children))
+            found.insert(-2, (names[embedded.name], children))
         return dict(found)
 
     def _shown(self, record: type[Record], each: Member) -> Json:
@@ -238,12 +237,12 @@ class Schemas:
         return {**schema, **default, "description": each.description}
 
     def _children(self, taken: Input) -> list[str]:
-        return [_CHILDREN] if taken.child else []
+        return [taken.embedded.name] if taken.embedded else []
 
     def _children_of(self, taken: Input) -> Json:
         """Embedded children of a body: whole, and those there are known by their ids."""
-        child = taken.child
-        if child is None:
+        child, embedded = taken.child, taken.embedded
+        if child is None or embedded is None:
             raise AssertionError(taken.record)
         kept = {"type": "string", "description": "Of one that is there already: it is kept. Others are new."}
         properties = {**self._writable(child), "id": kept}
@@ -261,7 +260,7 @@ class Schemas:
         return {
             "type": "array",
             "minItems": 1,
-            "maxItems": MAX_LINES,
+            "maxItems": embedded.at_most,
             "items": schema,
             "description": description,
         }

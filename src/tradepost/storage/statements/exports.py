@@ -2,6 +2,10 @@
 
 from sqlalchemy import bindparam, exists, or_, select
 
+from tradepost.domain.address import Address
+from tradepost.domain.product import Product
+from tradepost.domain.user import User
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statement import Statement
 from tradepost.storage.tables import BIG, addresses, line_items, orders, products, users
 
@@ -9,7 +13,7 @@ _u, _a, _p = users.c, addresses.c, products.c
 
 USERS = Statement(
     "a page of users, with the deleted ones whose orders remain",
-    select(_u.id, _u.name, _u.email, _u.status, _u.created_at, _u.deleted_at)
+    select(*statements_of(User).columns, _u.deleted_at)
     .where(
         _u.id > bindparam("after_id"),
         or_(_u.deleted_at.is_(None), exists().where(orders.c.user_id == _u.id)),
@@ -20,18 +24,7 @@ USERS = Statement(
 
 ADDRESSES = Statement(
     "a page of the addresses of users who are not deleted",
-    select(
-        _a.id,
-        _a.user_id,
-        _a.recipient,
-        _a.line1,
-        _a.line2,
-        _a.city,
-        _a.region,
-        _a.postal_code,
-        _a.country,
-        _a.created_at,
-    )
+    select(*statements_of(Address).columns)
     .join_from(addresses, users, _u.id == _a.user_id)
     .where(_a.id > bindparam("after_id"), _u.deleted_at.is_(None))
     .order_by(_a.id)
@@ -40,18 +33,7 @@ ADDRESSES = Statement(
 
 PRODUCTS = Statement(
     "a page of products, with the deleted ones that orders hold",
-    select(
-        _p.id,
-        _p.sku,
-        _p.name,
-        _p.description,
-        _p.price,
-        _p.currency,
-        _p.stock,
-        _p.status,
-        _p.created_at,
-        _p.deleted_at,
-    )
+    select(*statements_of(Product).columns, _p.deleted_at)
     .where(
         _p.id > bindparam("after_id"),
         or_(_p.deleted_at.is_(None), exists().where(line_items.c.product_id == _p.id)),

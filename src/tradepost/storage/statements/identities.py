@@ -7,7 +7,7 @@ from tradepost.domain.order import Order
 from tradepost.domain.product import Product
 from tradepost.domain.record import Record
 from tradepost.domain.user import User
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import addresses, products, table, users
 
@@ -37,12 +37,13 @@ PRICED_BY_ID = Statement(
 )
 
 ADDRESSES = Statement(
-    "the addresses with these ids", select(*plain(Address).columns).where(in_list(addresses.c.id, "ids"))
+    "the addresses with these ids",
+    select(*statements_of(Address).columns).where(in_list(addresses.c.id, "ids")),
 )
 
 ADDRESSES_OF = Statement(
     "the addresses that these users have",
-    select(*plain(Address).columns).where(in_list(addresses.c.user_id, "ids")),
+    select(*statements_of(Address).columns).where(in_list(addresses.c.user_id, "ids")),
 )
 
 

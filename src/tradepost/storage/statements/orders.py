@@ -3,13 +3,13 @@
 from sqlalchemy import bindparam, func, select
 
 from tradepost.domain.line_item import LineItem
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statement import Statement
 from tradepost.storage.tables import line_items, orders
 
 LINES = Statement(
     "the line items of an order",
-    select(*plain(LineItem).columns)
+    select(*statements_of(LineItem).columns)
     .where(line_items.c.order_id == bindparam("order_id"))
     .order_by(line_items.c.id),
 )

@@ -5,7 +5,7 @@ from functools import cache
 from sqlalchemy import ColumnElement, bindparam, func, select
 
 from tradepost.domain.product import Product
-from tradepost.storage.plain import plain
+from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import BIG, products, users
 
@@ -65,7 +65,7 @@ def page(given: frozenset[str]) -> Statement:
     `search` is a pattern of LIKE; `in_stock` and `out_of_stock` take no value.
     """
     conditions = [_FILTERS[name] for name in sorted(given)]
-    chosen = select(*plain(Product).columns).where(*plain(Product).seen(), *conditions)
+    chosen = select(*statements_of(Product).columns).where(*statements_of(Product).seen(), *conditions)
     return Statement(
         f"a page of products by {', '.join(sorted(given)) or 'nothing'}",
         chosen.order_by(_c.id).limit(bindparam("limit", type_=BIG)),

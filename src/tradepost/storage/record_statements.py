@@ -6,10 +6,11 @@ embedded children is one statement, so that both are of one moment.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from functools import cache
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
+import msgspec
 from sqlalchemy import (
     BindParameter,
     ColumnElement,
@@ -24,8 +25,9 @@ from sqlalchemy import (
     tuple_,
 )
 
-from tradepost.domain.event import Event
-from tradepost.domain.record import Record, embedded_child, members, parents
+from tradepost.clock import instant, parse_instant
+from tradepost.domain.record import Mark, Record, members, parents
+from tradepost.storage.database import Row
 from tradepost.storage.statement import Statement, below_horizon, per_dialect
 from tradepost.storage.tables import BIG, folded, table
 
@@ -55,15 +57,25 @@ class Listing(NamedTuple):
 _SHAPES_KEPT = 512
 
 
-class Plain:
-    """The statements of one record."""
+R = TypeVar("R", bound=Record)
 
-    def __init__(self, record: type[Record]) -> None:
+
+class RecordStatements(Generic[R]):
+    """The statements of one record, and what turns its rows into records and back."""
+
+    def __init__(self, record: type[R]) -> None:
         self.record = record
         self.table = table(record)
         self.names = (*(each.name for each in members(record)), "version")
         self.columns = [self._column(name) for name in self.names]
-        self.child = embedded_child(record)
+        self.row: Callable[[R], Row] = attrgetter(*self.names)
+        self._folded = [each for each in members(record) if Mark.UNIQUE_FOLDED in each.marks]
+        written = [each for each in members(record) if not each.read_only]
+        self._documents = [each.name for each in written if Mark.JSON in each.marks]
+        self._instants = [each.name for each in written if each.is_instant]
+        own = {*self.names, *map(folded, self._folded)}
+        self._unset = dict.fromkeys(name for name in [c.name for c in self.table.c] if name not in own)
+        self._own = frozenset(self.names)
         self._pages: OrderedDict[Listing, Statement] = OrderedDict()
         by_id = self.table.c.id == bindparam("id")
         kind = record.kind
@@ -72,34 +84,51 @@ class Plain:
         self.exists = self._known(f"whether there is such a {kind}", by_id)
         self.exists_owned = self._known(f"whether a user has such a {kind}", by_id, *self.owned())
         self.lock = Statement(
-            f"one {kind}, held against others until the transaction ends",
+            f"one {kind}, locked until the transaction ends",
             select(*self.columns).where(by_id, *self.seen()).with_for_update(key_share=True),
         )
         self.insert = Statement(f"adds a {kind}", self.table.insert())
         self.update = Statement(f"changes a {kind}", self._update_clause())
         self.delete = Statement(f"removes a {kind}", self._delete_clause(by_id))
 
+    def stored(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The record's own values as its columns hold them: documents as JSON, instants in one format."""
+        stored = {name: value for name, value in values.items() if name in self._own}
+        for name in self._documents:
+            if stored.get(name) is not None:
+                stored[name] = msgspec.json.encode(stored[name]).decode()
+        for name in self._instants:
+            if stored.get(name) is not None:
+                stored[name] = instant(parse_instant(stored[name]))
+        return stored
+
     def page(self, listing: Listing) -> Statement:
         """The statement of a list; the shapes used last are kept."""
-        found = self._pages.get(listing)
-        if found is None:
-            found = self._pages[listing] = self._page(listing)
+        statement = self._pages.get(listing)
+        if statement is None:
+            statement = self._pages[listing] = self._page(listing)
             if len(self._pages) > _SHAPES_KEPT:
                 self._pages.popitem(last=False)
         else:
             self._pages.move_to_end(listing)
-        return found
+        return statement
 
-    def load(self, row: Sequence[Any]) -> Record:
-        """A row as the record it is."""
+    def load(self, row: Sequence[Any]) -> R:
+        """The record of a row; columns behind its own, such as a child's, are left out."""
         return self.record(**dict(zip(self.names, row, strict=False)))
+
+    def values(self, item: R) -> dict[str, Any]:
+        """All columns of an item: members, case-folded members, and null for columns that are no members."""
+        values = dict(zip(self.names, self.row(item), strict=True))
+        for each in self._folded:
+            values[folded(each)] = values[each.name].casefold()
+        return values | self._unset if self._unset else values
 
     def _one(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
         chosen = select(*self.columns).where(*conditions, *self.seen())
-        if self.child:
-            child, key = self.child
-            below = plain(child)
-            joined = below.table.c[key] == self.table.c.id
+        if self.record.embedded:
+            below = statements_of(self.record.embedded.child)
+            joined = below.table.c[self.record.embedded.key] == self.table.c.id
             chosen = chosen.add_columns(*below.columns).outerjoin_from(self.table, below.table, joined)
             chosen = chosen.order_by(below.table.c.id)
         return Statement(purpose, chosen)
@@ -118,7 +147,7 @@ class Plain:
         chosen = chosen.order_by(*order).limit(bindparam("limit", type_=BIG))
         if listing.offset:
             chosen = chosen.offset(bindparam("offset", type_=BIG))
-        if self.child and listing.embed:
+        if self.record.embedded and listing.embed:
             names = [key.name for key in keys]
             chosen = self._with_children(chosen, names, descending=listing.descending)
         purpose = f"a page of {self.record.plural} by {listing.sort}"
@@ -160,9 +189,9 @@ class Plain:
 
     @property
     def _owner_column(self) -> str:
-        if self.record.kind == "user":
+        if self.record.is_owner:
             return "id"
-        return next((key.name for key, link in parents(self.record) if link.parent.kind == "user"), "owner")
+        return next((key.name for key, link in parents(self.record) if link.parent.is_owner), "owner")
 
     def _condition(self, condition: Condition) -> ColumnElement[bool]:
         column = self.table.c[condition.column]
@@ -190,11 +219,10 @@ class Plain:
         self, chosen: Select[Any], keys: list[str], *, descending: bool = False
     ) -> Select[Any]:
         """The chosen parents, each with its children: parent columns, then child columns, in order."""
-        if self.child is None:
+        if self.record.embedded is None:
             return chosen
-        child, key = self.child
-        parent = chosen.subquery("parent")
-        children = plain(child)
+        parent, key = chosen.subquery("parent"), self.record.embedded.key
+        children = statements_of(self.record.embedded.child)
         order: list[ColumnElement[Any]] = [
             parent.c[name].desc() if descending else parent.c[name] for name in keys
         ]
@@ -221,7 +249,7 @@ class Plain:
         return self.table.update().where(by_id).values(values)
 
 
-class Log(Plain):
+class LogStatements(RecordStatements[R]):
     """The statements of the event log: read in the order of (xid, seq), and only below the horizon."""
 
     def _column(self, name: str) -> ColumnElement[Any]:
@@ -251,10 +279,14 @@ class Log(Plain):
         return [below_horizon()]
 
 
-@cache
-def plain(record: type[Record]) -> Plain:
-    """The statements of a record."""
-    return Log(record) if record is Event else Plain(record)
+_statements: dict[type[Record], RecordStatements[Any]] = {}
+
+
+def statements_of(record: type[R]) -> RecordStatements[R]:
+    """The statements of a record, made once."""
+    if record not in _statements:
+        _statements[record] = (LogStatements if record.is_log else RecordStatements)(record)
+    return _statements[record]
 
 
 def ownership(record: type[Record], of: FromClause | None = None) -> ColumnElement[bool] | None:
@@ -263,14 +295,14 @@ def ownership(record: type[Record], of: FromClause | None = None) -> ColumnEleme
     `of` is what stands for the record's table, if something else does.
     """
     made = table(record) if of is None else of
-    if record.kind == "user":
+    if record.is_owner:
         return made.c.id == bindparam("owner")
     for key, link in parents(record):
-        if link.parent.kind == "user":
+        if link.parent.is_owner:
             return made.c[key.name] == bindparam("owner")
         above = table(link.parent)
         for upper, upper_link in parents(link.parent):
-            if upper_link.parent.kind == "user":
+            if upper_link.parent.is_owner:
                 mine = select(above.c.id).where(above.c[upper.name] == bindparam("owner"))
                 return made.c[key.name].in_(mine)
     return None
