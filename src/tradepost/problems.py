@@ -199,7 +199,8 @@ class Internal(Problem):
 
 class Unavailable(Problem):
     """The service cannot answer at the moment, because its database cannot be reached or it is stopping.
-    Try again shortly."""
+    Try again shortly. Send a change again under the same `Idempotency-Key`: where the database did not
+    confirm it, it may have been made."""
 
     kind = "unavailable"
     title = "The service is not available"

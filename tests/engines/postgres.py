@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -92,19 +92,20 @@ class Binaries:
 
 
 @contextmanager
-def postgres_server(only: Origin | None = None) -> Iterator[Server]:
+def postgres_server(only: Origin | None = None, **settings: str) -> Iterator[Server]:
     """A server for the length of the block; `only` names the one source to use.
 
+    With `settings`, which may be altered while it runs, it is a server of our own, whatever URL is given.
     Raises NoPostgresError. A given URL that does not answer is an error too, never a reason to look further.
     """
     tried: list[str] = []
     with ExitStack() as life:
-        if only in {None, "url"} and (server := _given(tried)):
+        if not settings and only in {None, "url"} and (server := _given(tried)):
             yield server
             return
         for binaries in _found(only, tried):
             try:
-                server = life.enter_context(_private_cluster(binaries))
+                server = life.enter_context(_private_cluster(binaries, settings))
             except (StartError, OSError) as error:
                 tried.append(f"{binaries.folder}: {error}")
             else:
@@ -202,13 +203,15 @@ def _version(folder: Path) -> tuple[int, ...]:
 
 
 @contextmanager
-def _private_cluster(binaries: Binaries) -> Iterator[Server]:
+def _private_cluster(binaries: Binaries, settings: Mapping[str, str]) -> Iterator[Server]:
     owner = account()
     with ExitStack() as life:
         home = life.enter_context(private_directory(owner))
         folder, *copies = _within_reach(binaries, owner, life)
         data = home / "data"
         run([folder / "initdb", f"--pgdata={data}", *CLUSTER], owner)
+        with (data / "postgresql.conf").open("a") as configuration:
+            configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
         server = listening(
             lambda port: [folder / "postgres", "-D", data, "-p", str(port), *_settings()],
             lambda _: _is_ready(data),

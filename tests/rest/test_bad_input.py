@@ -515,7 +515,7 @@ def test_an_unreachable_database_is_503(service: Service, monkeypatch: pytest.Mo
         raise ConnectionRefusedError
 
     monkeypatch.setattr(
-        service.app.rest.performer.database, "_lending", SimpleNamespace(lent=refuse, fetchrow=refuse)
+        service.app.rest.performer.database, "_pool", SimpleNamespace(acquire=refuse, fetchrow=refuse)
     )
     for path in ("/readyz", f"/v1/users/{'0' * 8}"):
         reply = service.get(path)

@@ -10,16 +10,13 @@ import logging
 import math
 import secrets
 from contextlib import suppress
-from typing import TypeAlias
 
 import asyncpg
 
+from tradepost.storage.connection_pool import Connection, ConnectionPool
 from tradepost.storage.database import Noticed
-from tradepost.storage.lending import Lending
 
 _log = logging.getLogger("tradepost.storage")
-
-_Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _CHANNEL = "tradepost_events"
 _APART_SECONDS = 0.01
@@ -33,9 +30,9 @@ _FAILURES = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceErro
 class Notices:
     """What this process says to the others, and what it hears of them."""
 
-    def __init__(self, url: str, lending: Lending) -> None:
+    def __init__(self, url: str, pool: ConnectionPool) -> None:
         self._url = url
-        self._lending = lending
+        self._pool = pool
         self._name = secrets.token_hex(8)
         self._watching: set[Noticed] = set()
         self._due = False
@@ -86,8 +83,7 @@ class Notices:
 
     async def _notify(self) -> None:
         try:
-            async with self._lending.lent() as connection:
-                await connection.execute(f"NOTIFY {_CHANNEL}, '{self._name}'", timeout=_PATIENCE_SECONDS)
+            await self._pool.execute(f"NOTIFY {_CHANNEL}, '{self._name}'")
         except _FAILURES as error:
             self._not_before = asyncio.get_running_loop().time() + _SILENCE_SECONDS
             _log.warning("other processes learn of events late: NOTIFY failed: %r", error)
@@ -129,7 +125,7 @@ class Notices:
             self._tell_here()
 
 
-async def _stay(connection: "_Connection", lost: asyncio.Event) -> None:
+async def _stay(connection: Connection, lost: asyncio.Event) -> None:
     """Stays for as long as the connection does; raises when it is lost."""
     while not lost.is_set():
         await connection.execute("SELECT 1", timeout=_PATIENCE_SECONDS)
@@ -139,7 +135,7 @@ async def _stay(connection: "_Connection", lost: asyncio.Event) -> None:
     raise ConnectionError("the connection was lost")
 
 
-async def _close(connection: "_Connection | None") -> None:
+async def _close(connection: "Connection | None") -> None:
     if connection is not None:
         with suppress(*_FAILURES):
             await connection.close(timeout=1)

@@ -9,14 +9,15 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import asyncpg
 
 from tradepost.problems import Conflict, Unavailable
 from tradepost.storage import migrations
+from tradepost.storage.connection_pool import Connection, ConnectionPool
 from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
-from tradepost.storage.lending import Lending
 from tradepost.storage.notices import Notices
 from tradepost.storage.statement import POSTGRES, Compiled, Statement, compile_statement
 
@@ -24,24 +25,28 @@ T = TypeVar("T")
 
 _TRIES = 10
 _STATEMENT_SECONDS = 10.0
+_COMMIT_SECONDS = 10.0
 _ACQUIRE_SECONDS = 5.0
 _MIGRATION_SECONDS = 3600.0
 _MIGRATION_LOCK = 7_201_948_112  # two processes that start at once migrate one after the other
 _LOST_RACES = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-_OUT_OF_REACH = (
-    OSError,
-    asyncpg.PostgresConnectionError,
+# What a later attempt may be spared. The numbers are SQLSTATEs, or classes of them (PostgreSQL, appendix A).
+_UNAVAILABLE = (
+    OSError,  # also TimeoutError
     asyncpg.InterfaceError,
-    asyncpg.CannotConnectNowError,
     asyncpg.InternalClientError,  # of a connection that was lost a moment ago
+    asyncpg.PostgresConnectionError,  # 08
+    asyncpg.InvalidCachedStatementError,  # 0A000, after a migration
+    asyncpg.ReadOnlySQLTransactionError,  # 25006, of a primary that has become a standby
+    asyncpg.IdleInTransactionSessionTimeoutError,  # 25P03
+    asyncpg.TransactionTimeoutError,  # 25P04
+    asyncpg.InvalidSQLStatementNameError,  # 26000, of a pooler that has changed the session
+    asyncpg.StatementCompletionUnknownError,  # 40003
+    asyncpg.InsufficientResourcesError,  # 53
+    asyncpg.LockNotAvailableError,  # 55P03
+    asyncpg.OperatorInterventionError,  # 57
+    asyncpg.PostgresSystemError,  # 58
 )
-
-
-class _Connection(asyncpg.Connection):
-    """A connection that is handed on as it is."""
-
-    def get_reset_query(self) -> str:
-        return ""
 
 
 class PostgresDatabase:
@@ -52,42 +57,35 @@ class PostgresDatabase:
     def __init__(self, url: str, pool_size: int = 8) -> None:
         self._url = url
         self._pool_size = pool_size
+        self._commits: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
+        self._pool = ConnectionPool(self._connect, self._pool_size, _ACQUIRE_SECONDS)
+        self._notices = Notices(self._url, self._pool)
         try:
-            self._pool = await asyncpg.create_pool(
-                self._url,
-                min_size=1,
-                max_size=self._pool_size,
-                connection_class=_Connection,
-                command_timeout=_STATEMENT_SECONDS,
-                statement_cache_size=512,
-                max_inactive_connection_lifetime=0,
-            )
-        except (OSError, asyncpg.PostgresError) as error:
+            self._pool.release(await self._pool.acquire(), reusable=True)
+        except OSError as error:
             message = f"PostgreSQL cannot be reached: {error}"
             raise Unavailable(message) from error
-        self._lending = Lending(self._pool, self._pool_size, _ACQUIRE_SECONDS)
-        self._notices = Notices(self._url, self._lending)
 
     async def stop(self) -> None:
         await self._notices.stop()
-        await self._lending.stop()
+        if self._commits:
+            await asyncio.wait(self._commits)
         await self._pool.close()
 
     def reading(self) -> "PostgresReading":
-        return PostgresReading(self, self._lending)
+        return PostgresReading(self, self._pool)
 
     async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
         for attempt in range(_TRIES):
             try:
-                async with self._lending.lent() as connection, connection.transaction():
-                    return await work(PostgresWriting(self, connection))
+                return await self._transaction(lambda connection: work(PostgresWriting(self, connection)))
             except _LOST_RACES:
                 await asyncio.sleep(random.uniform(0, 0.005 * 2**attempt))  # noqa: S311 (spreads retries)
-            except (*_OUT_OF_REACH, TimeoutError) as error:
+            except _UNAVAILABLE as error:
                 raise _unavailable(error) from error
-        message = "Others changed the same items at the same time, again and again; try once more"
+        message = "Too many concurrent changes to the same items; retry"
         raise Conflict(message)
 
     def wake(self) -> None:
@@ -101,23 +99,85 @@ class PostgresDatabase:
 
     async def schema_version(self) -> str | None:
         try:
-            async with self._lending.lent() as connection:
-                return await _schema_version(connection)
-        except (*_OUT_OF_REACH, TimeoutError) as error:
+            return await _schema_version(self._pool)
+        except _UNAVAILABLE as error:
             raise _unavailable(error) from error
 
     async def migrate(self) -> None:
-        async with self._lending.lent() as connection, connection.transaction():
+        async def work(connection: Connection) -> None:
             await connection.execute("SELECT pg_advisory_xact_lock($1)", _MIGRATION_LOCK)
             since = await _schema_version(connection)
             if since != migrations.head():
                 await connection.execute(migrations.script("postgresql", since), timeout=_MIGRATION_SECONDS)
+
+        await self._transaction(work)
 
     def compiled(self, statement: Statement) -> Compiled:
         found = statement.compiled.get(self.name)
         if found is None:
             found = statement.compiled[self.name] = compile_statement(statement, POSTGRES)
         return found
+
+    async def _connect(self) -> Connection:
+        """A new connection. Raises `OSError`, also where PostgreSQL answers and refuses it."""
+        try:
+            return await asyncpg.connect(
+                self._url,
+                timeout=_ACQUIRE_SECONDS,
+                command_timeout=_STATEMENT_SECONDS,
+                statement_cache_size=512,
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+            raise ConnectionError(str(error)) from error
+
+    async def _transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Runs `work` in a transaction on a connection of its own, which goes back when that has ended."""
+        connection = await self._pool.acquire()
+        try:
+            await connection.execute("BEGIN")
+            result = await work(connection)
+        except BaseException as error:
+            await self._roll_back(connection, error)
+            raise
+        # From here on the transaction no longer ends with the caller.
+        commit = asyncio.create_task(self._commit(connection))
+        self._commits.add(commit)
+        commit.add_done_callback(self._commits.discard)
+        await asyncio.shield(commit)
+        return result
+
+    async def _roll_back(self, connection: Connection, error: BaseException) -> None:
+        """Undoes a transaction, by closing its connection if that is not known to be fit for ROLLBACK."""
+        reusable = False
+        try:
+            if isinstance(error, Exception) and not isinstance(error, (Unavailable, *_UNAVAILABLE)):
+                with suppress(*_UNAVAILABLE):
+                    await connection.execute("ROLLBACK")
+                    reusable = True
+        finally:
+            self._pool.release(connection, reusable=reusable)
+
+    async def _commit(self, connection: Connection) -> None:
+        """Commits, and gives the connection back.
+
+        COMMIT is never cancelled: if it waits for a standby, PostgreSQL would end the wait and show everybody
+        a change that a failover may lose. Past its time the connection is closed instead; COMMIT waits on.
+        """
+        deadline = asyncio.get_running_loop().call_later(_COMMIT_SECONDS, connection.terminate)
+        reusable = False
+        try:
+            # asyncpg cancels what exceeds the timeout: this one is never reached.
+            await connection.execute("COMMIT", timeout=2 * _COMMIT_SECONDS)
+            reusable = True
+        except _LOST_RACES:
+            reusable = True
+            raise
+        except _UNAVAILABLE as error:
+            message = "The database did not confirm the change: it may have been made, or may still be made"
+            raise Unavailable(message) from error
+        finally:
+            deadline.cancel()
+            self._pool.release(connection, reusable=reusable)
 
 
 class PostgresReading:
@@ -144,7 +204,7 @@ class PostgresReading:
         began = time.perf_counter_ns()
         try:
             return await ask(sql, *values)
-        except (*_OUT_OF_REACH, TimeoutError, asyncpg.TooManyConnectionsError) as error:
+        except _UNAVAILABLE as error:
             raise _unavailable(error) from error
         finally:
             self.statements += 1
@@ -155,7 +215,7 @@ class PostgresWriting(PostgresReading):
     """One transaction on one connection."""
 
     __slots__ = ()
-    late_ms = round(1500 * _STATEMENT_SECONDS)  # none of its few statements may take longer
+    late_ms = round(1500 * _STATEMENT_SECONDS)  # a COMMIT that waits for a standby aside
 
     async def run(self, statement: Statement, **given: Any) -> int:
         sql, bind = self._database.compiled(statement)
@@ -174,9 +234,11 @@ class PostgresWriting(PostgresReading):
 
 
 async def _schema_version(connection: Any) -> str | None:
-    if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+    (table,) = await connection.fetchrow("SELECT to_regclass('alembic_version')")
+    if table is None:
         return None
-    version: str | None = await connection.fetchval("SELECT version_num FROM alembic_version")
+    version: str | None
+    (version,) = await connection.fetchrow("SELECT version_num FROM alembic_version")
     return version
 
 
@@ -187,4 +249,4 @@ def _violation(error: asyncpg.UniqueViolationError) -> UniqueViolation:
 
 
 def _unavailable(error: BaseException) -> Unavailable:
-    return Unavailable(f"The database did not answer ({error.__class__.__name__})")
+    return Unavailable(f"The database did not answer ({type(error.__cause__ or error).__name__})")
