@@ -74,10 +74,10 @@ def verify(
 
 def _check_signature(body: bytes, header: str | None, secrets: list[str]) -> None:
     if not secrets or not all(secrets):
-        message = "No secret to verify with, or an empty one: pass the secrets of the endpoint"
+        message = "There is no secret to verify with, or an empty one: pass the secrets of the endpoint"
         raise VerificationError(message)
     if not header:
-        message = "No signature: pass the value of the header X-Signature-256; if there is none, answer 401"
+        message = "There is no signature: pass the header X-Signature-256; without it, answer 401"
         raise VerificationError(message)
     if not _HEADER.fullmatch(header):
         message = (
