@@ -111,6 +111,7 @@ class FakeConnection:
     def __init__(self, number: int) -> None:
         self.number = number
         self.lost = False
+        self.is_silent = False
         self.close_failure: BaseException | None = None
 
     def is_closed(self) -> bool:
@@ -118,6 +119,9 @@ class FakeConnection:
 
     async def close(self, *, timeout: float) -> None:  # noqa: ASYNC109 (as asyncpg has it)
         self.lost = True
+        if self.is_silent:
+            async with asyncio.timeout(timeout):
+                await asyncio.Future()
         if self.close_failure is not None:
             raise self.close_failure
 
@@ -271,6 +275,18 @@ def test_a_connection_that_cannot_be_closed_is_replaced(failure: Exception) -> N
         assert await pool.acquire() is not connection
 
     with_pool(1, work)
+
+
+def test_a_connection_that_does_not_end_is_replaced_in_time() -> None:
+    """Who waits for the place of a connection whose server is silent gets it before giving up."""
+
+    async def work(pool: ConnectionPool, server: Server) -> None:
+        connection = await pool.acquire()
+        server.opened[0].is_silent = True
+        pool.release(connection, reusable=False)
+        assert await pool.acquire() is not connection
+
+    with_pool(1, work, seconds=0.1)
 
 
 def test_a_pool_closes_what_is_idle_and_what_is_released() -> None:

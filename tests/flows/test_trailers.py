@@ -163,6 +163,13 @@ def test_a_large_trailer_is_refused(server: Process, fields: list[bytes]) -> Non
     assert users(server, email) == 0
 
 
+def test_a_large_trailer_is_refused_before_its_end(server: Process) -> None:
+    """A trailer that is too large by what has arrived is not waited for."""
+    with server.connect() as open_:
+        open_.sendall(posting(server.key, "never@shop.example", [b"a:b"] * 5000).removesuffix(b"\r\n"))
+        assert status(read_answer(open_)) == 431
+
+
 def test_a_refusal_is_not_taken_for_the_answer_to_another_request(server: Process) -> None:
     """While an earlier request waits for its answer, a trailer that is refused only closes the connection."""
     first = head("POST", "/v1/users", server.key) + chunks(b"{}") + trailer()

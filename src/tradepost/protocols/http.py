@@ -65,15 +65,16 @@ class Hardened(HttpToolsProtocol):
             return
         # A head or trailer usually arrives whole; only one that does not is counted and given a deadline.
         if self._in_head or (self._in_trailer and self.headers is fields):
-            self._count_piece()
-        # The piece in which a trailer begins may hold a whole body, so it is not counted. If nothing but the
-        # line with a chunk's size has arrived, more body may follow, and the deadline is not the head's.
+            self._head_bytes += self._piece
+            self._bound(is_large=self._head_bytes > _MAX_HEAD)
+        # The piece in which a trailer begins may hold a whole body, so its fields are counted instead. After
+        # the line with a chunk's size alone, more body may follow: the deadline is not the head's.
         elif self._in_trailer and (self.headers or not data.endswith(b"\n")):
-            self._arm()
+            self._bound(is_large=self._is_large())
 
-    def _count_piece(self) -> None:
-        self._head_bytes += self._piece
-        if self._head_bytes > _MAX_HEAD:
+    def _bound(self, *, is_large: bool) -> None:
+        """More of a head or trailer is to come."""
+        if is_large:
             self._write(431, self._what(_TOO_LARGE))
         elif self._deadline is None:
             self._arm()
@@ -107,11 +108,13 @@ class Hardened(HttpToolsProtocol):
     def _end_fields(self) -> None:
         """The head or trailer is complete."""
         self._disarm()
-        if len(self.headers) > _MAX_FIELDS or self._is_large():
+        if self._is_large():
             self._refuse(431, self._what(_TOO_LARGE))
 
     def _is_large(self) -> bool:
-        """Whether the head or trailer is too large: it is no larger than the pieces it came in."""
+        """Whether what has arrived of a head or trailer is too large. It is no larger than its pieces."""
+        if len(self.headers) > _MAX_FIELDS:
+            return True
         if self._head_bytes + self._piece <= _MAX_HEAD:
             return False
         return len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > _MAX_HEAD
