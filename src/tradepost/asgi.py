@@ -1,11 +1,9 @@
 """The front door: a plain ASGI application that reads from top to bottom.
 
-request → surface → answer → the fields every answer carries → the canonical log line
+request → surface → exchange → the fields that every answer has → the canonical log line
 """
 
 import itertools
-import logging
-import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -15,134 +13,129 @@ from tradepost.access.rate_limits import RateLimits
 from tradepost.graphql.endpoint import ROUTE as GRAPHQL
 from tradepost.graphql.endpoint import Endpoint
 from tradepost.graphql.sockets import Sockets
-from tradepost.http.answers import Answer, problem_answer
-from tradepost.http.door import rate_headers
+from tradepost.http.access_control import rate_headers
+from tradepost.http.exchange import Exchange, Handler, failure_answer
 from tradepost.http.request import Disconnected, Receive, Request, Scope, Send
 from tradepost.logs import Line, RequestLog, now_text
 from tradepost.metrics import Metrics
-from tradepost.problems import Internal, NotFound, Problem
+from tradepost.problems import NotFound, Problem
 from tradepost.rest.surface import Rest
-
-_log = logging.getLogger("tradepost.asgi")
-
-_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 _SCHEMES = {"ws": "http", "wss": "https"}
 _BODILESS = (204, 304)
 _FAILED = 500
 
-Page = Callable[[Request], Awaitable[Answer]]
-
 
 @dataclass
 class Application:
-    """All surfaces behind one door. `pages` are the documents, by their addresses."""
+    """All surfaces behind one door. `documents` are the public documents, by their paths."""
 
     rest: Rest
     graphql: Endpoint
-    pages: dict[str, Page]
+    documents: dict[str, Handler]
     limits: RateLimits
     log: RequestLog
     metrics: Metrics
     startup: Callable[[], Awaitable[None]]
     shutdown: Callable[[], Awaitable[None]]
     sockets: Sockets | None = None
+    base_url: str | None = None
     _process: str = field(default_factory=lambda: secrets.token_hex(6))
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            request = Request(scope, receive)
-            request.id = self._request_id(request)
+            request = self._request(scope, receive)
             try:
-                answer = await self._answer(request)
+                exchange = await self._handler(request.path)(request)
             except Disconnected:
                 return
-            took = time.perf_counter_ns() - request.started
-            headers = self._headers(request, answer, took)
+            took_ns = time.perf_counter_ns() - request.started
+            answer, headers = exchange.answer, self._headers(request, exchange, took_ns)
             await send({"type": "http.response.start", "status": answer.status, "headers": headers})
             body = b"" if request.method == "HEAD" else answer.body
             await send({"type": "http.response.body", "body": body})
-            self._note(request, answer, took)
+            self._note(request, exchange, took_ns)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
             await self._socket(scope, receive, send)
 
+    def _request(self, scope: Scope, receive: Receive) -> Request:
+        return Request(scope, receive, f"{self._process}-{next(self._numbers):x}", self.base_url)
+
+    def _handler(self, path: str) -> Handler:
+        if path == GRAPHQL:
+            return self.graphql.answer
+        return self.documents.get(path) or self.rest.answer
+
     async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A WebSocket, from the request for an upgrade to its end."""
         scheme = _SCHEMES[scope.get("scheme", "ws")]
-        request = Request({**scope, "method": "WEBSOCKET", "scheme": scheme}, receive)
-        request.id = self._request_id(request)
+        request = self._request({**scope, "method": "WEBSOCKET", "scheme": scheme}, receive)
         await receive()  # the request itself
         try:
-            ended = await self._sockets_at(request).serve(request, receive, send)
-        except Problem as problem:
-            await self._refuse(self._problem(problem, request), request, send)
-        except Exception:  # noqa: BLE001 (the last one to catch it; logged whole)
-            _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
-            internal = Internal("The failure was logged under this request's id")
-            await self._refuse(self._problem(internal, request), request, send)
+            ended = await self._sockets_at(request.path).serve(request, receive, send)
+        except Exception as failure:  # noqa: BLE001 (each has its answer; an unexpected one is logged)
+            route = GRAPHQL if request.path == GRAPHQL else ""
+            await self._refuse(request, Exchange(failure_answer(failure, request), route), send)
         else:
-            took = time.perf_counter_ns() - request.started
-            self._log_line(request, "socket", ended.code, took, ended.sent)
+            took_ns = time.perf_counter_ns() - request.started
+            key_id = ended.caller.key_id if ended.caller else None
+            self._log_line(request, "socket", GRAPHQL, key_id, ended.code, took_ns, ended.sent)
 
-    def _sockets_at(self, request: Request) -> Sockets:
-        if self.sockets is None or request.path != GRAPHQL:
+    def _sockets_at(self, path: str) -> Sockets:
+        if self.sockets is None or path != GRAPHQL:
             message = "There is no WebSocket at this path"
             raise NotFound(message)
-        request.route = GRAPHQL
         return self.sockets
 
-    async def _refuse(self, answer: Answer, request: Request, send: Send) -> None:
-        """Answers the request for an upgrade, where the server can; else with its bare 403."""
-        took = time.perf_counter_ns() - request.started
+    async def _refuse(self, request: Request, exchange: Exchange, send: Send) -> None:
+        """Answers the request for an upgrade, if the server can; else with a bare 403."""
+        took_ns = time.perf_counter_ns() - request.started
         if "websocket.http.response" in request.scope.get("extensions", {}):
-            headers = self._headers(request, answer, took)
-            await send({"type": "websocket.http.response.start", "status": answer.status, "headers": headers})
-            await send({"type": "websocket.http.response.body", "body": answer.body})
+            headers = self._headers(request, exchange, took_ns)
+            status = exchange.answer.status
+            await send({"type": "websocket.http.response.start", "status": status, "headers": headers})
+            await send({"type": "websocket.http.response.body", "body": exchange.answer.body})
         else:
             await send({"type": "websocket.close"})
-        self._note(request, answer, took)
+        self._note(request, exchange, took_ns)
 
-    async def _answer(self, request: Request) -> Answer:
-        try:
-            if request.path == GRAPHQL:
-                return await self.graphql.answer(request)
-            page = self.pages.get(request.path)
-            return await (page(request) if page is not None else self.rest.answer(request))
-        except Problem as problem:
-            return self._problem(problem, request)
-        except Disconnected:
-            raise
-        except Exception:  # noqa: BLE001 (the last one to catch it; logged whole)
-            _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
-            return self._problem(Internal("The failure was logged under this request's id"), request)
-
-    def _problem(self, problem: Problem, request: Request) -> Answer:
-        base_url = self.rest.base_url or request.base_url
-        return problem_answer(problem, request, base_url, request.names)
-
-    def _headers(self, request: Request, answer: Answer, took: int) -> list[tuple[bytes, bytes]]:
+    def _headers(self, request: Request, exchange: Exchange, took_ns: int) -> list[tuple[bytes, bytes]]:
+        answer, admission = exchange.answer, exchange.admission
         headers = [
             *answer.headers,
-            *request.more_headers,
             (b"x-request-id", request.id.encode()),
-            (b"server-timing", b"db;dur=%.2f, total;dur=%.2f" % (request.use.nanoseconds / 1e6, took / 1e6)),
+            (
+                b"server-timing",
+                b"db;dur=%.2f, total;dur=%.2f" % (request.use.nanoseconds / 1e6, took_ns / 1e6),
+            ),
         ]
         if answer.status not in _BODILESS:
             headers.append((b"content-length", b"%d" % len(answer.body)))
-        if request.verdict is not None:
-            headers += rate_headers(self.limits.limit, request.verdict)
+        if admission is not None and admission.verdict is not None:
+            headers += rate_headers(self.limits.limit, admission.verdict)
         return headers
 
-    def _note(self, request: Request, answer: Answer, took: int) -> None:
-        self.metrics.count(request.method, request.route, answer.status, took / 1e9)
+    def _note(self, request: Request, exchange: Exchange, took_ns: int) -> None:
+        answer, admission = exchange.answer, exchange.admission
+        self.metrics.count(request.method, exchange.route, answer.status, took_ns / 1e9)
         level = "info" if answer.status < _FAILED else "error"
-        self._log_line(request, "request", answer.status, took, len(answer.body), level)
+        key_id = admission.caller.key_id if admission and admission.caller else None
+        size = len(answer.body)
+        self._log_line(request, "request", exchange.route, key_id, answer.status, took_ns, size, level)
 
     def _log_line(
-        self, request: Request, message: str, status: int, took: int, size: int, level: str = "info"
+        self,
+        request: Request,
+        message: str,
+        route: str,
+        key_id: str | None,
+        status: int,
+        took_ns: int,
+        size: int,
+        level: str = "info",
     ) -> None:
         self.log.add(
             Line(
@@ -151,24 +144,17 @@ class Application:
                 message=message,
                 method=request.method,
                 path=request.path,
-                route=request.route,
+                route=route,
                 status=status,
-                ms=took / 1e6,
+                ms=took_ns / 1e6,
                 db_ms=request.use.nanoseconds / 1e6,
                 statements=request.use.statements,
                 bytes=size,
                 request_id=request.id,
-                key=request.caller.key_id if request.caller else None,
+                key=key_id,
                 client=request.client,
             )
         )
-
-    def _request_id(self, request: Request) -> str:
-        """The caller's own id if it sent a sane one, else one of ours."""
-        given = request.headers.get(b"x-request-id")
-        if given is not None and _REQUEST_ID.fullmatch(given):
-            return given.decode()
-        return f"{self._process}-{next(self._numbers):x}"
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -3,16 +3,19 @@
 import asyncio
 import gc
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 from tradepost import catalogue, logs, settings
 from tradepost.access.api_keys import Doorkeeper
+from tradepost.access.permission import Permission
 from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
 from tradepost.access.sealing import Sealer
 from tradepost.actions.change import Services
-from tradepost.asgi import Application, Page
+from tradepost.asgi import Application
 from tradepost.clock import Clock
 from tradepost.documents import playground
+from tradepost.documents.document import Guard
 from tradepost.documents.graphql_schema import schema_document
 from tradepost.documents.routes import DocumentRoutes
 from tradepost.domain.order import Order
@@ -30,7 +33,8 @@ from tradepost.graphql.socket_operations import SocketOperations
 from tradepost.graphql.sockets import Sockets
 from tradepost.graphql.surface import GraphQL
 from tradepost.housekeeping import Housekeeping
-from tradepost.http.door import Door
+from tradepost.http.access_control import AccessControl
+from tradepost.http.exchange import Handler
 from tradepost.metrics import Metrics
 from tradepost.perform import Performer
 from tradepost.problems import Unavailable
@@ -100,74 +104,97 @@ def sealer(found: Settings) -> Sealer:
 
 
 def assemble(
-    found: Settings,
+    settings: Settings,
     *,
     clock: Clock | None = None,
     resources: tuple[Resource, ...] = catalogue.RESOURCES,
     versions: tuple[Version, ...] = VERSIONS,
     schema: str | None = None,
 ) -> Application:
-    """The whole service. What a test may want to be different, it gives; nothing else differs."""
+    """The whole service. Tests pass what is to differ; nothing else does."""
     clock = clock or Clock()
-    store = database(found)
+    store = database(settings)
     doorkeeper = Doorkeeper(store, clock)
-    metrics = metrics_of(found)
-    limits = _limits(found)
-    lifecycle = lifecycle_of(found, clock, versions)
-    door = Door(doorkeeper, limits)
-    perform = performer(found, store, clock, resources)
-    rest = Rest(resources, lifecycle, perform, door, found.base_url)
+    metrics = metrics_of(settings)
+    limits = _limits(settings)
+    access_control = AccessControl(doorkeeper, limits)
+    perform = performer(settings, store, clock, resources)
+    rest = Rest(resources, lifecycle_of(settings, clock, versions), perform, access_control)
     feed = Feed(store)
-    graphql = _graphql(found, BoundSchema(schema or schema_text(), resources), perform, feed)
-    sockets = Sockets(SocketOperations(graphql, door, found.base_url), metrics, found.graphql_max_sockets)
-    housekeeping = Housekeeping(store, clock, metrics, found.retention_days)
-    deliveries = Deliveries(found, perform, metrics) if found.deliveries else None
-    log = logs.RequestLog(found.log[0])
-    background: list[asyncio.Task[None]] = []
+    graphql = _graphql(settings, BoundSchema(schema or schema_text(), resources), perform, feed)
+    operations = SocketOperations(graphql, access_control)
+    background = _Background(
+        settings=settings,
+        performer=perform,
+        housekeeping=Housekeeping(store, clock, metrics, settings.retention_days),
+        deliveries=Deliveries(settings, perform, metrics) if settings.deliveries else None,
+        feed=feed,
+        graphql=graphql,
+        doorkeeper=doorkeeper,
+        log=logs.RequestLog(settings.log[0]),
+    )
+    page = None if settings.env == "production" else playground.page
+    return Application(
+        rest=rest,
+        graphql=Endpoint(graphql, access_control, page),
+        documents={
+            **DocumentRoutes(rest, store, metrics, settings).pages(),
+            **_graphql_documents(settings, graphql, access_control),
+        },
+        sockets=Sockets(operations, metrics, settings.graphql_max_sockets),
+        limits=limits,
+        log=background.log,
+        metrics=metrics,
+        startup=background.start,
+        shutdown=background.stop,
+        base_url=settings.base_url,
+    )
 
-    async def startup() -> None:
+
+@dataclass
+class _Background:
+    """What runs besides the requests, from the start of the process to its end."""
+
+    settings: Settings
+    performer: Performer
+    housekeeping: Housekeeping
+    deliveries: "Deliveries | None"
+    feed: Feed
+    graphql: GraphQL
+    doorkeeper: Doorkeeper
+    log: logs.RequestLog
+    _task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Opens and checks the database; raises `Unavailable` if its schema is not up to date."""
+        store = self.performer.database
         await store.start()
         try:
             await check_schema(store)
-            await check_secrets(found, perform)
+            await check_secrets(self.settings, self.performer)
         except BaseException:
             await store.stop()
             raise
-        background.append(asyncio.create_task(housekeeping.run()))
-        if deliveries:
-            deliveries.start()
+        self._task = asyncio.create_task(self.housekeeping.run())
+        if self.deliveries:
+            self.deliveries.start()
         # What is alive now lives as long as the process; the collector need not look at it again.
         gc.collect()
         gc.freeze()
 
-    async def shutdown() -> None:
-        for task in background:
-            task.cancel()
-        await asyncio.gather(*background, return_exceptions=True)
-        if deliveries:
-            await deliveries.stop()
-        await feed.stop()
-        await graphql.finish()
-        await doorkeeper.finish()
-        await perform.services.targets.close()
-        await store.stop()
-        log.flush()
-
-    page = None if found.env == "production" else playground.page
-    return Application(
-        rest=rest,
-        graphql=Endpoint(graphql, door, found.base_url, page),
-        pages={
-            **DocumentRoutes(rest, store, metrics, found).pages(),
-            **_graphql_pages(found, graphql, door),
-        },
-        sockets=sockets,
-        limits=limits,
-        log=log,
-        metrics=metrics,
-        startup=startup,
-        shutdown=shutdown,
-    )
+    async def stop(self) -> None:
+        """Waits for what is being written, and closes the database."""
+        if self._task:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        if self.deliveries:
+            await self.deliveries.stop()
+        await self.feed.stop()
+        await self.graphql.finish()
+        await self.doorkeeper.finish()
+        await self.performer.services.targets.close()
+        await self.performer.database.stop()
+        self.log.flush()
 
 
 class Deliveries:
@@ -226,11 +253,15 @@ def _graphql(found: Settings, bound: BoundSchema, perform: Performer, feed: Feed
     )
 
 
-def _graphql_pages(found: Settings, graphql: GraphQL, door: Door) -> dict[str, Page]:
-    """The schema, and outside production what the page at /graphql is made of."""
-    if found.env == "production":
-        return {"/graphql/schema": schema_document(graphql.bound.text, door)}
-    return {"/graphql/schema": schema_document(graphql.bound.text, None), **playground.assets()}
+def _graphql_documents(
+    settings: Settings, graphql: GraphQL, access_control: AccessControl
+) -> dict[str, Handler]:
+    """The schema, and outside production the files of the page at /graphql."""
+    text = graphql.bound.text
+    if settings.env == "production":
+        guard = Guard(access_control, Permission("introspection", user_keys=True))
+        return {"/graphql/schema": schema_document(text, guard)}
+    return {"/graphql/schema": schema_document(text, None), **playground.assets()}
 
 
 def metrics_of(found: Settings) -> Metrics:

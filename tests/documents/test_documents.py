@@ -60,7 +60,7 @@ def _pages(service: Service) -> list[str]:
     """The addresses of all pages but that of /graphql, which has scripts: see test_playground.py."""
     return [
         path
-        for path in service.app.pages.keys() - {"/graphql"}
+        for path in service.app.documents.keys() - {"/graphql"}
         if service.get(path, key=None, accept=BROWSER).headers["content-type"] == HTML
     ]
 
@@ -70,7 +70,7 @@ def _pages(service: Service) -> list[str]:
 
 def test_every_document_has_its_methods_and_its_etag(service: Service) -> None:
     """GET, HEAD, OPTIONS, 304 by ETag, 405 for all else; kept only as long as the ETag says."""
-    for path in service.app.pages.keys() - {"/graphql"}:  # which is no document
+    for path in service.app.documents.keys() - {"/graphql"}:  # which is no document
         reply = service.get(path, key=None)
         assert (reply.status, reply.headers["cache-control"]) == (200, "no-cache")
         assert re.fullmatch(r'"[\x21\x23-\x7e]+"', reply.headers["etag"])

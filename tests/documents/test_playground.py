@@ -114,7 +114,7 @@ def test_the_page_is_whole_and_needs_nothing_else(service: Service) -> None:
         code = re.sub(r"(^|\s)//.*", "", text)  # but for comments
         assert "://" not in code
         assert not re.search(r"url\(|@import|innerHTML|\beval\b|new Function", code)
-    assert {path for path in service.app.pages if path.startswith("/graphql/playground")} <= loaded.keys()
+    assert {path for path in service.app.documents if path.startswith("/graphql/playground")} <= loaded.keys()
 
 
 def test_the_page_is_confined(service: Service) -> None:

@@ -81,7 +81,7 @@ def answered(service: Service, text: str, variables: Any, key: str) -> tuple[Any
             vars(schema.type_map[kind])["fields"][name].resolve = one_by_one(resolver)
 
     async def work() -> tuple[Any, list[Any]]:
-        caller = await endpoint._door.caller(f"Bearer {key}".encode())
+        caller = await endpoint._access_control.caller(f"Bearer {key}".encode())
         context = _Context(caller, endpoint._graphql.performer.database.reading())
         result = await executed(schema, text, variables or {}, context)
         return result.data, [_told(Session(caller, ""), error) for error in result.errors or ()]

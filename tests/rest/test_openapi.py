@@ -159,7 +159,7 @@ def test_what_is_routed_is_documented_and_nothing_else(both: Service) -> None:
         contract = contract_of(both, version.name)
         pages = [
             path
-            for path in both.app.pages
+            for path in both.app.documents
             if not path.startswith("/v") or path.startswith(f"/{version.name}/")
         ]
         pages = [path for path in pages if not path.endswith((".js", ".css"))]  # parts of a page
@@ -200,7 +200,7 @@ def test_enumerated_pages_are_those_there_are(both: Service) -> None:
             each["schema"]["enum"] for each in contract.parameters(path, "get") if each["in"] == "path"
         )
         assert {f"{root}{value}" for value in values} == {
-            page for page in both.app.pages if page.startswith(root)
+            page for page in both.app.documents if page.startswith(root)
         }
 
 
@@ -413,7 +413,7 @@ def _lines(contract: Contract) -> str:
 
 def _documents(held: Held) -> None:
     """Every document, in each way it can be read."""
-    for path in held.app.pages:
+    for path in held.app.documents:
         if path.endswith((".js", ".css")):  # parts of a page
             continue
         if path.startswith("/v") and path != "/versions" and not path.startswith("/v1/"):

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
+from tradepost.access.permission import Permission
 from tradepost.documents import pages
 from tradepost.http import conditional
 from tradepost.http.accept import media_ranges, preference
+from tradepost.http.access_control import AccessControl, Admission
 from tradepost.http.answers import Answer, encode, hash_tag
+from tradepost.http.exchange import Exchange, Handler, failure_answer
 from tradepost.http.request import Request
-from tradepost.problems import MethodNotAllowed
+from tradepost.problems import MethodNotAllowed, Problem
 
 JSON = b"application/json"
 SCHEMA = b"application/schema+json"
@@ -21,6 +24,8 @@ HERE = "https://here.invalid"
 
 Headers = tuple[tuple[bytes, bytes], ...]
 _METHODS = ("GET", "HEAD", "OPTIONS")
+_ALLOWED = ", ".join(_METHODS)
+_OPTIONS = Answer(204, [(b"allow", _ALLOWED.encode())], b"")
 
 
 class Content(NamedTuple):
@@ -31,8 +36,15 @@ class Content(NamedTuple):
     headers: Headers = ()
 
 
-Page = Callable[[Request], Awaitable[Answer]]
+class Guard(NamedTuple):
+    """What a document needs that is not public."""
+
+    access_control: AccessControl
+    permission: Permission
+
+
 Source = Callable[[Request], Awaitable[Content]]
+Life = Callable[[Request], tuple[Headers, Problem | None]]
 
 
 @dataclass(frozen=True)
@@ -61,25 +73,35 @@ def cached_page(template: str, **values: Any) -> CachedDocument:
     return CachedDocument(HTML, pages.render(template, here=HERE, **values))
 
 
-def page(route: str, content: Source, check: Callable[[Request], None] | None = None) -> Page:
+def page(route: str, content: Source, life: Life | None = None, guard: Guard | None = None) -> Handler:
     """Answers GET, HEAD and OPTIONS of a document, with its ETag and 304.
 
-    `check` may raise a problem instead. Other methods raise `MethodNotAllowed`.
+    `life` gives the headers of every answer, and the problem of a document that is no more; `guard` lets
+    callers in, and without it the document is public. Other methods raise `MethodNotAllowed`.
     """
 
-    async def answer(request: Request) -> Answer:
-        request.route = route
-        if check is not None:
-            check(request)
-        allowed = ", ".join(_METHODS)
-        if request.method == "OPTIONS":
-            return Answer(204, [(b"allow", allowed.encode())], b"")
-        if request.method not in _METHODS:
-            message = f"{request.method} is not allowed here; use {allowed}"
-            raise MethodNotAllowed(message, allow=allowed)
-        return _response(request, await content(request))
+    async def answer(request: Request) -> Exchange:
+        headers, refusal = life(request) if life else ((), None)
+        admission: Admission | None = None
+        try:
+            _check(request, refusal)
+            if guard is not None and request.method != "OPTIONS":
+                admission = await guard.access_control.admit(request)
+                admission.admitted(guard.permission)
+            made = _OPTIONS if request.method == "OPTIONS" else _response(request, await content(request))
+        except Exception as failure:  # noqa: BLE001 (each has its answer; an unexpected one is logged)
+            made = failure_answer(failure, request)
+        return Exchange(Answer(made.status, [*made.headers, *headers], made.body), route, admission)
 
     return answer
+
+
+def _check(request: Request, refusal: Problem | None) -> None:
+    if refusal is not None:
+        raise refusal
+    if request.method not in _METHODS:
+        message = f"{request.method} is not allowed here; use {_ALLOWED}"
+        raise MethodNotAllowed(message, allow=_ALLOWED)
 
 
 def _response(request: Request, content: Content) -> Answer:

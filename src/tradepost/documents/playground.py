@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 
 from tradepost.documents import pages
-from tradepost.documents.document import HTML, Content, Headers, Page, Source
+from tradepost.documents.document import HTML, Content, Headers, Source
 from tradepost.documents.document import page as document
-from tradepost.http.answers import Answer
+from tradepost.http.exchange import Exchange, Handler
 from tradepost.http.request import Request
 
 PATH = "/graphql"
@@ -24,13 +24,13 @@ _ASSET: Headers = ((b"x-content-type-options", b"nosniff"),)
 _VARIABLES = '{\n  "orderId": ""\n}\n'
 
 
-def assets() -> dict[str, Page]:
+def assets() -> dict[str, Handler]:
     """The scripts and the style of the page by their addresses."""
     files = {f"{PATH}/{file.name}": file for file in sorted(_FILES.iterdir()) if file.suffix in _TYPES}
     return {address: document(address, _file(path)) for address, path in files.items()}
 
 
-async def page(request: Request) -> Answer:
+async def page(request: Request) -> Exchange:
     """The page itself, in answer to a browser's GET /graphql."""
     return await _page(request)
 

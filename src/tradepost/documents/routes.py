@@ -17,7 +17,7 @@ from tradepost.documents.document import (
     CachedDocument,
     Content,
     Headers,
-    Page,
+    Life,
     Source,
     cached_json,
     cached_page,
@@ -28,9 +28,10 @@ from tradepost.documents.first_steps import first_steps
 from tradepost.documents.problem_kinds import explained
 from tradepost.documents.reference import Reference
 from tradepost.http.answers import encode
+from tradepost.http.exchange import Handler
 from tradepost.http.request import Request
 from tradepost.metrics import Metrics
-from tradepost.problems import VersionRetired
+from tradepost.problems import Problem, VersionRetired
 from tradepost.rest.openapi.document import document
 from tradepost.rest.surface import Rest
 from tradepost.settings import Settings
@@ -53,7 +54,7 @@ class DocumentRoutes:
         self._catalogue = event_types.catalogue(rest.performer.emitter.types, settings.event_prefix, HERE)
         self._cached: dict[tuple[str, ...], CachedDocument] = {}
 
-    def pages(self) -> dict[str, Page]:
+    def pages(self) -> dict[str, Handler]:
         """All documents by their paths."""
         return {
             "/": page("/", self._either("home", self._home, self._places)),
@@ -93,18 +94,18 @@ class DocumentRoutes:
         items = {"items": self._catalogue, "next": None}
         return await self._shown(request, ("event-types",), lambda: cached_json(items))
 
-    def _of_versions(self) -> Iterator[tuple[str, Page]]:
+    def _of_versions(self) -> Iterator[tuple[str, Handler]]:
         for version in self._lifecycle.versions:
             for name, source in (("openapi.json", self._openapi(version)), ("docs", self._docs(version))):
                 path = f"/{version.name}/{name}"
                 yield path, page(path, source, self._life(version))
 
-    def _of_event_types(self) -> Iterator[tuple[str, Page]]:
+    def _of_event_types(self) -> Iterator[tuple[str, Handler]]:
         for entry in self._catalogue:
             source = self._fixed(cached_json(entry["schema"], SCHEMA))
             yield f"/event-types/{entry['type']}", page("/event-types/{type}", source)
 
-    def _of_problems(self) -> Iterator[tuple[str, Page]]:
+    def _of_problems(self) -> Iterator[tuple[str, Handler]]:
         for each in explained(HERE):
             source = self._either(
                 each.kind,
@@ -113,20 +114,20 @@ class DocumentRoutes:
             )
             yield f"/problems/{each.kind}", page("/problems/{kind}", source)
 
-    def _life(self, version: Version) -> Callable[[Request], None]:
-        """Checks a version's document: it carries the headers of the version, and raises `VersionRetired`."""
+    def _life(self, version: Version) -> Life:
+        """The headers of a version, and `VersionRetired` once it is."""
 
-        def check(request: Request) -> None:
-            request.more_headers = self._lifecycle.headers(version, self._base_url(request))
+        def life(request: Request) -> tuple[Headers, Problem | None]:
+            refusal = None
             if self._lifecycle.phase(version) == "retired":
-                message = f"API version {version.name} was retired; see /versions"
-                raise VersionRetired(message)
+                refusal = VersionRetired(f"API version {version.name} was retired; see /versions")
+            return tuple(self._lifecycle.headers(version, request.base_url)), refusal
 
-        return check
+        return life
 
     def _fixed(self, document: CachedDocument) -> Source:
         async def content(request: Request) -> Content:
-            return document.at(self._base_url(request))
+            return document.at(request.base_url)
 
         return content
 
@@ -186,10 +187,7 @@ class DocumentRoutes:
         document = self._cached.get(name)
         if document is None:
             document = self._cached[name] = await asyncio.to_thread(render)
-        return document.at(self._base_url(request), headers)
-
-    def _base_url(self, request: Request) -> str:
-        return self._rest.base_url or request.base_url
+        return document.at(request.base_url, headers)
 
     def _document(self, version: Version) -> dict[str, Any]:
         deprecated = self._lifecycle.phase(version) != "active"

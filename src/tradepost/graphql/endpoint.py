@@ -4,8 +4,7 @@ A request that cannot be read as GraphQL has the same status in both. For one th
 `application/graphql-response+json` says by its status whether it was executed; `application/json` is 200.
 """
 
-import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import lru_cache
 
 from tradepost.access import idempotency
@@ -16,18 +15,15 @@ from tradepost.graphql.request import GraphQLRequest
 from tradepost.graphql.surface import GraphQL, Prepared, Session
 from tradepost.http import conditional
 from tradepost.http.accept import media_ranges, preference
+from tradepost.http.access_control import AccessControl, Admission
 from tradepost.http.answers import NO_CACHE, Answer, encode, hash_tag
-from tradepost.http.door import Door
-from tradepost.http.request import Disconnected, Request
+from tradepost.http.exchange import Exchange, Handler, expected_problem
+from tradepost.http.request import Request
 from tradepost.problems import (
-    Internal,
     MethodNotAllowed,
     NotAcceptable,
-    Problem,
     UnsupportedMediaType,
 )
-
-_log = logging.getLogger("tradepost.graphql")
 
 ROUTE = "/graphql"
 _ALLOWED = "GET, HEAD, POST, OPTIONS"
@@ -38,24 +34,21 @@ _VARY = (b"vary", b"Accept, Authorization")
 _NO_STORE = (b"cache-control", b"no-store")
 _NO_COST = {"cost": {"complexity": 0, "depth": 0, "statements": 0}}
 _BAD_REQUEST = 400
-
-Page = Callable[[Request], Awaitable[Answer]]
+_NOT_MODIFIED = 304
 
 
 class Endpoint:
     """`/graphql` over HTTP. A browser that opens it gets `page`, if there is one."""
 
-    def __init__(self, graphql: GraphQL, door: Door, base_url: str | None, page: Page | None) -> None:
+    def __init__(self, graphql: GraphQL, access_control: AccessControl, page: Handler | None) -> None:
         self._graphql = graphql
-        self._door = door
-        self._base_url = base_url
+        self._access_control = access_control
         self._page = page
 
-    async def answer(self, request: Request) -> Answer:
-        """The answer to a request; raises nothing but `Disconnected`."""
-        request.route = ROUTE
+    async def answer(self, request: Request) -> Exchange:
+        """The answer to a request, whatever it is; raises nothing but `Disconnected`."""
         if request.method == "OPTIONS":
-            return Answer(204, [(b"allow", _ALLOWED.encode()), _NO_STORE], b"")
+            return Exchange(Answer(204, [(b"allow", _ALLOWED.encode()), _NO_STORE], b""), ROUTE)
         accept = request.headers.get(b"accept", b"*/*")
         safe = request.method in ("GET", "HEAD")
         if (
@@ -66,25 +59,29 @@ class Endpoint:
         ):
             return await self._page(request)
         content_type = _prefers(accept, html=False)
+        admission = await self._access_control.admit(request)
         try:
-            return await self._let_in(request, content_type)
-        except Problem as problem:
-            return _refusal(refused(problem, request.id), content_type or _JSON, read=False)
-        except Refused as refused_:
-            return _refusal(refused_, content_type, read=True)
-        except Disconnected:
-            raise
-        except Exception:  # noqa: BLE001 (logged whole; the client learns nothing of it)
-            _log.exception("unexpected failure", extra={"request_id": request.id, "path": request.path})
-            internal = Internal("The failure was logged under this request's id")
-            return _refusal(refused(internal, request.id), content_type or _JSON, read=False)
+            prepared, session = await self._prepared(request, admission, content_type)
+            admission = await self._access_control.draw(admission, prepared.cost - 1)
+            admission.admitted()
+            answer = await self._answered(request, prepared, session, content_type)
+            if answer.status == _NOT_MODIFIED:
+                admission = await self._access_control.give_back(admission, prepared.cost)
+        except Refused as refusal:
+            answer = _refusal(refusal, content_type, read=True)
+        except Exception as failure:  # noqa: BLE001 (each has its answer; an unexpected one is logged)
+            problem = expected_problem(failure, request)
+            answer = _refusal(refused(problem, request.id), content_type or _JSON, read=False)
+        return Exchange(answer, ROUTE, admission)
 
-    async def _let_in(self, request: Request, content_type: bytes) -> Answer:
-        """The answer to a request of a caller within their rate, which it draws from: first 1, then its cost.
+    async def _prepared(
+        self, request: Request, admission: Admission, content_type: bytes
+    ) -> tuple[Prepared, Session]:
+        """The operation of a request, ready to run.
 
         Raises `Problem` for a request that cannot be read as GraphQL, and `Refused` for a request error.
         """
-        caller = await self._door.let_in(request)
+        caller = admission.admitted()
         if not content_type:
             message = f"The answer is {_RESPONSE.decode()} or {_JSON.decode()}; accept one of them"
             raise NotAcceptable(message)
@@ -93,13 +90,12 @@ class Endpoint:
         kind = prepared.operation.kind
         if kind != "query":
             _check_method(request, kind)
-        await self._door.draw(request, prepared.cost - 1)
         session = Session(caller, request.id, use=request.use)
         if kind == "mutation":
-            session.source, session.traceparent = self._base_url or request.base_url, request.traceparent
+            session.source, session.traceparent = request.base_url, request.traceparent
             if b"idempotency-key" in request.headers:
                 session.once = self._once(request, caller, body)
-        return await self._answered(request, prepared, session, content_type)
+        return prepared, session
 
     async def _answered(
         self, request: Request, prepared: Prepared, session: Session, content_type: bytes
@@ -114,7 +110,6 @@ class Endpoint:
         tag = hash_tag(body)
         headers = [_VARY, (b"etag", tag), NO_CACHE]
         if conditional.not_modified(request.headers, tag):
-            await self._door.give_back(request, prepared.cost)
             return Answer(304, headers, b"")
         return Answer(200, [kind, *headers], body)
 

@@ -7,23 +7,20 @@ from tradepost.graphql.errors import refused
 from tradepost.graphql.request import GraphQLRequest
 from tradepost.graphql.socket import Push
 from tradepost.graphql.surface import GraphQL, Prepared, Session
-from tradepost.http.door import Door
+from tradepost.http.access_control import AccessControl, Admission
 from tradepost.http.request import Request
-from tradepost.problems import RateLimited
-from tradepost.storage.database import DatabaseUse
 
 
 class SocketOperations:
     """Identifies callers and runs their operations (`OperationRunner`)."""
 
-    def __init__(self, graphql: GraphQL, door: Door, base_url: str | None) -> None:
+    def __init__(self, graphql: GraphQL, access_control: AccessControl) -> None:
         self._graphql = graphql
-        self._door = door
-        self._base_url = base_url
+        self._access_control = access_control
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """The caller with these credentials; raises `Unauthenticated`."""
-        return await self._door.caller(authorization)
+        return await self._access_control.caller(authorization)
 
     async def run(self, caller: Caller, request: GraphQLRequest, upgrade: Request, push: Push) -> None:
         """Runs an operation to its end and pushes each answer as JSON.
@@ -31,8 +28,7 @@ class SocketOperations:
         Raises `Refused` before the first for a request error, and for a key that has exceeded its rate.
         """
         prepared = await self._prepared(caller, request)
-        source = self._base_url or upgrade.base_url
-        session = Session(caller, upgrade.id, source, upgrade.traceparent, use=DatabaseUse())
+        session = Session(caller, upgrade.id, upgrade.base_url, upgrade.traceparent)
         try:
             if prepared.operation.kind != "subscription":
                 body, _ = await self._graphql.run(prepared, session)
@@ -45,10 +41,12 @@ class SocketOperations:
             upgrade.use.add(session.use)
 
     async def _prepared(self, caller: Caller, request: GraphQLRequest) -> Prepared:
-        try:
-            await self._door.draw_for(caller.key_id, 1)
-            prepared = await self._graphql.prepare(request, caller)
-            await self._door.draw_for(caller.key_id, prepared.cost - 1)
-        except RateLimited as limited:
-            raise refused(limited) from None
+        await self._draw(caller, 1)
+        prepared = await self._graphql.prepare(request, caller)
+        await self._draw(caller, prepared.cost - 1)
         return prepared
+
+    async def _draw(self, caller: Caller, cost: float) -> None:
+        drawn = await self._access_control.draw(Admission(caller, caller.key_id), cost)
+        if drawn.refusal is not None:
+            raise refused(drawn.refusal)

@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from typing import NamedTuple
 
+from tradepost.access.caller import Caller
 from tradepost.graphql.socket import DROPPED, GraphQLSocket, OperationRunner
 from tradepost.graphql.transport_ws import FORBIDDEN, Closing
 from tradepost.http.request import Receive, Request, Send
@@ -17,10 +18,11 @@ _MAX_UNREAD = 64 << 20  # bytes of results that wait in all sockets together
 
 
 class Ended(NamedTuple):
-    """How a socket ended: the close code, and the bytes of the messages that were sent."""
+    """How a socket ended: the close code, the bytes of the messages that were sent, and its caller."""
 
     code: int
     sent: int
+    caller: Caller | None
 
 
 class Sockets:
@@ -49,7 +51,7 @@ class Sockets:
         self._watchers: list[asyncio.Task[None]] = []
 
     async def serve(self, request: Request, receive: Receive, send: Send) -> Ended:
-        """Serves a socket from its upgrade to its end, and notes its caller in the request.
+        """Serves a socket from its upgrade to its end.
 
         Raises `Unavailable` if there are too many sockets, `Unauthenticated` for an invalid key in the
         `Authorization` header, and `RateLimited` for a key with too many sockets. Without the header,
@@ -62,9 +64,8 @@ class Sockets:
         self._enter(socket)
         try:
             await self._check_upgrade(socket, request.headers.get(b"authorization"))
-            return Ended(await socket.run(), socket.sent)
+            return Ended(await socket.run(), socket.sent, socket.caller)
         finally:
-            request.caller = socket.caller
             self._leave(socket)
 
     async def admit(self, socket: GraphQLSocket, authorization: bytes) -> None:

@@ -73,16 +73,13 @@ def hash_tag(body: bytes) -> bytes:
 
 
 def problem_answer(
-    problem: Problem,
-    request: Request,
-    base_url: str,
-    names: Mapping[str | tuple[str, str], str] | None = None,
+    problem: Problem, request: Request, names: Mapping[str | tuple[str, str], str] | None = None
 ) -> Answer:
-    """A problem as `application/problem+json`; `names` are the members' names in the request's version."""
+    """A problem as `application/problem+json` (RFC 9457); `names` are the members' names in its version."""
     status = status_of(type(problem))
     errors = member_errors(problem, names)
     body: dict[str, Any] = {
-        "type": f"{base_url}/problems/{problem.kind}",
+        "type": f"{request.base_url}/problems/{problem.kind}",
         "title": problem.title,
         "status": status,
         "detail": sentence(problem, errors),

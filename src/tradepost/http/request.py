@@ -3,12 +3,10 @@
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tradepost.access.caller import Caller
-from tradepost.access.rate_limits import Verdict
 from tradepost.problems import Malformed, TimedOut, TooLarge
 from tradepost.storage.database import DatabaseUse
 
@@ -20,6 +18,7 @@ MAX_BODY = 1 << 20
 _BODY_SECONDS = 30.0
 _MAX_PARAMETERS = 100
 # Version ff and ids of nothing but zeros are not valid (W3C Trace Context, 3.2.2).
+_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -28,50 +27,35 @@ class Disconnected(Exception):
 
 
 class Request:
-    """One HTTP request, and what becomes known of it on its way through the house."""
+    """One HTTP request. What the stages of its way find out is in their results, not here."""
 
-    __slots__ = (
-        "_receive",
-        "bucket",
-        "caller",
-        "headers",
-        "id",
-        "known_parameters",
-        "method",
-        "more_headers",
-        "names",
-        "path",
-        "route",
-        "scope",
-        "started",
-        "use",
-        "verdict",
-    )
+    __slots__ = ("_configured_url", "_receive", "headers", "id", "method", "path", "scope", "started", "use")
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, fallback_id: str = "", configured_url: str | None = None
+    ) -> None:
         self.started = time.perf_counter_ns()
         self.scope = scope
         self._receive = receive
-        self.id = ""
+        self._configured_url = configured_url
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers: dict[bytes, bytes] = _headers(scope["headers"])
-        self.route = ""  # the shape of the path, for logs and metrics
-        self.names: Mapping[
-            str | tuple[str, str], str
-        ] = {}  # of the members, in the version that was asked for
-        self.caller: Caller | None = None
-        self.bucket = ""  # whose rate it counts against
-        self.verdict: Verdict | None = None
-        self.more_headers: list[tuple[bytes, bytes]] = []  # that every answer to it carries
-        self.known_parameters: tuple[str, ...] = ()  # query parameters that were heeded on the way
+        self.id = self._own_id() or fallback_id
         self.use = DatabaseUse()
 
     @property
     def base_url(self) -> str:
-        """The address the request itself was sent to."""
+        """The URL of the service: as configured, or else the one that the request was sent to."""
+        if self._configured_url is not None:
+            return self._configured_url
         host = self.headers.get(b"host", b"localhost").decode("latin-1").rstrip(" \t")
         return f"{self.scope['scheme']}://{host}"
+
+    def _own_id(self) -> str | None:
+        """The `X-Request-Id` of the client, if it is a sane one."""
+        request_id = self.headers.get(b"x-request-id")
+        return request_id.decode() if request_id is not None and _ID.fullmatch(request_id) else None
 
     @property
     def client(self) -> str:
@@ -113,11 +97,11 @@ class Request:
         return found
 
     def check_query(self, *known: str) -> dict[str, str]:
-        """The query parameters, where only some are known; raises `Malformed` for another."""
+        """The query parameters, of which only some are known; raises `Malformed` for another."""
         if not self.scope["query_string"]:
             return {}
         found = self.query()
-        unknown = [name for name in found if name not in known and name not in self.known_parameters]
+        unknown = [name for name in found if name not in known]
         if unknown:
             message = f"There is no query parameter {unknown[0]} here"
             raise Malformed(message)

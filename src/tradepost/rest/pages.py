@@ -54,7 +54,13 @@ class ListQuery:
 
 
 def parse(
-    shape: Shape, request: Request, emitter: Emitter, *, owner: str | None, under: tuple[str, str] | None
+    shape: Shape,
+    request: Request,
+    known: tuple[str, ...],
+    emitter: Emitter,
+    *,
+    owner: str | None,
+    under: tuple[str, str] | None,
 ) -> ListQuery:
     """Reads the query of a list; raises `Malformed` for whatever is unknown or out of place in it."""
     parameters = request.query()
@@ -62,7 +68,7 @@ def parse(
         message = "cursor and offset cannot be used together"
         raise Malformed(message)
     sort, descending = _sort(shape, parameters.get("sort"))
-    conditions, values = _conditions(shape, parameters, (*PAGING, *request.known_parameters), emitter)
+    conditions, values = _conditions(shape, parameters, (*PAGING, *known), emitter)
     if under is not None:
         conditions.append(Condition(under[0], "eq", "under"))
         values["under"] = under[1]
@@ -103,10 +109,10 @@ def next_cursor(query: ListQuery, last: Row) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode()
 
 
-def links(request: Request, base_url: str, query: ListQuery, cursor: str | None) -> bytes:
+def links(request: Request, query: ListQuery, cursor: str | None) -> bytes:
     """The `Link` field (RFC 8288): next and first, and prev where pages are counted; absolute URLs."""
     encoded = urlencode([each for each in query.parameters.items() if each[0] not in ("cursor", "offset")])
-    path = base_url + _quoted(request.path)
+    path = request.base_url + _quoted(request.path)
     found = []
     if cursor is not None:
         found.append(_link(path, encoded, f"cursor={cursor}", "next"))

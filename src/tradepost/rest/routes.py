@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from tradepost.access.permission import Permission
 from tradepost.domain.record import Record
-from tradepost.problems import NotFound
 from tradepost.rest import verbs
 from tradepost.rest.shape import Shape
 from tradepost.rest.verbs import Handler
@@ -72,8 +71,8 @@ class Routes:
         """Whether a path may begin so."""
         return any(segments[0] == segment for segments in self._collections)
 
-    def find(self, parts: list[str]) -> Place:
-        """What the segments behind the version name; raises `NotFound`."""
+    def find(self, parts: list[str]) -> Place | None:
+        """The place that the segments behind the version name; None if there is none."""
         match parts:
             case [collection]:
                 route, item_id, parent_id = self._collections.get((collection,)), None, None
@@ -87,10 +86,7 @@ class Routes:
                 route = self._items.get((above, collection))
             case _:
                 route, item_id, parent_id = None, None, None
-        if route is None:
-            message = "There is nothing at this path"
-            raise NotFound(message)
-        return Place(route, item_id, parent_id)
+        return None if route is None else Place(route, item_id, parent_id)
 
     def _add(self, version: Version, segments: tuple[str, ...], shape: Shape) -> None:
         resource = shape.resource

@@ -1,22 +1,27 @@
-"""The way in to the REST surface, one order for all: the path, the version's life, the key, the rate, the
-method, the scope, what the client accepts; then the verb answers.
+"""The REST surface: a request goes from its target through access control to the method's handler.
+
+Order of refusal: path, life of the version, key, rate, method, permission, `Accept`; then the handler's own.
 """
 
 from datetime import date
+from typing import NamedTuple
 
+from tradepost.http import exchange
+from tradepost.http.access_control import AccessControl, Admission
 from tradepost.http.answers import Answer
-from tradepost.http.door import Door
+from tradepost.http.exchange import Exchange
 from tradepost.http.request import Request
 from tradepost.perform import Performer
 from tradepost.problems import (
     Malformed,
     MethodNotAllowed,
     NotFound,
+    Problem,
     VersionRetired,
 )
 from tradepost.resource import Resource
 from tradepost.rest import negotiation
-from tradepost.rest.routes import Route, Routes
+from tradepost.rest.routes import Place, Route, Routes
 from tradepost.rest.shape import Shape
 from tradepost.rest.verbs import Call
 from tradepost.versions.changes import Version
@@ -29,6 +34,33 @@ _NO_STORE = (b"cache-control", b"no-store")
 _PATCHES = (b"accept-patch", b"application/merge-patch+json, application/json")
 
 
+class Target(NamedTuple):
+    """What a request is addressed to, and the headers that every answer of it has.
+
+    A target that cannot be served has a `refusal`. `versioned` tells whether the path names the version.
+    """
+
+    version: Version | None
+    place: Place | None
+    headers: list[tuple[bytes, bytes]]
+    versioned: bool
+    refusal: Problem | None = None
+
+    def served(self) -> tuple[Version, Place]:
+        """The version and the place; raises the refusal, or `NotFound` if there is nothing at the path."""
+        if self.refusal is not None or self.version is None or self.place is None:
+            raise self.refusal or _nothing()
+        return self.version, self.place
+
+    @property
+    def route(self) -> str:
+        """The template of the path, for logs and metrics; empty if there is nothing at the path."""
+        if self.place is None or self.version is None:
+            return ""
+        template = self.place.route.template
+        return template if self.versioned else template.removeprefix(f"/{self.version.name}")
+
+
 class Rest:
     """The REST surface: every resource in every version."""
 
@@ -37,75 +69,105 @@ class Rest:
         resources: tuple[Resource, ...],
         lifecycle: Lifecycle,
         performer: Performer,
-        door: Door,
-        base_url: str | None,
+        access_control: AccessControl,
     ) -> None:
         self.lifecycle = lifecycle
         self.performer = performer
-        self.base_url = base_url
         self.routes = {
             version: Routes(version, [Shape(resource, version) for resource in resources])
             for version in lifecycle.versions
         }
-        self._door = door
+        self._access_control = access_control
         self._versions = {version.name: version for version in lifecycle.versions}
         self._numbers = frozenset(version.number for version in lifecycle.versions)
 
-    async def answer(self, request: Request) -> Answer:
-        """Lets a request in and has its method answer it."""
-        parts = request.path.split("/")
-        if len(parts) == 1:  # `OPTIONS *`
-            message = "There is nothing at this path"
-            raise NotFound(message)
-        version = self._versions.get(parts[1])
-        if version is not None:
-            self._check_life(version, request)
-            place = self.routes[version].find(parts[2:])
-            request.route = place.route.template
-        else:
-            request.more_headers = [_VARY_BY_VERSION]
-            version = self._chosen(request, parts[1])
-            self._check_life(version, request)
-            request.known_parameters = ("version",)
-            place = self.routes[version].find(parts[1:])
-            request.route = place.route.template.removeprefix(f"/{version.name}")
-        request.names = place.route.error_names
-        if request.method == "OPTIONS":
-            return _options(place.route)
-        caller = await self._door.let_in(request)
-        verb = place.route.verbs.get(request.method)
+    async def answer(self, request: Request) -> Exchange:
+        """The answer to a request, whatever it is; raises nothing but `Disconnected`."""
+        target = self._target(request)
+        admission: Admission | None = None
+        try:
+            version, place = target.served()
+            if request.method == "OPTIONS":
+                answer = _options(place.route)
+            else:
+                admission = await self._access_control.admit(request)
+                call = self._call(request, admission, place, version, versioned=target.versioned)
+                answer = await place.route.verbs[request.method].handler(call)
+                if answer.status == _NOT_MODIFIED:
+                    admission = await self._access_control.give_back(admission)
+        except Exception as failure:  # noqa: BLE001 (each has its answer; an unexpected one is logged)
+            names = target.place.route.error_names if target.place else None
+            answer = exchange.failure_answer(failure, request, names)
+        if target.headers:
+            answer = Answer(answer.status, [*answer.headers, *target.headers], answer.body)
+        return Exchange(answer, target.route, admission)
+
+    def _call(
+        self, request: Request, admission: Admission, place: Place, version: Version, *, versioned: bool
+    ) -> Call:
+        """The request as its handler takes it; raises what stands in its way."""
+        admission.admitted()
+        route = place.route
+        verb = route.verbs.get(request.method)
         if verb is None:
-            message = f"{request.method} is not allowed here; {place.route.allow} are"
-            raise MethodNotAllowed(message, allow=place.route.allow)
-        verb.permission.check(caller)
+            message = f"{request.method} is not allowed here; use {route.allow}"
+            raise MethodNotAllowed(message, allow=route.allow)
+        caller = admission.admitted(verb.permission)
         content_type = _JSON
         if b"accept" in request.headers:
             content_type = negotiation.accepted(request.headers[b"accept"], version.only).content_type
-        call = Call(
+        return Call(
             request,
             caller,
             verb.permission,
-            place.route.shape,
+            route.shape,
             self.performer,
             content_type,
-            self.base_url or request.base_url,
             place.item_id,
             place.parent_id,
-            place.route.alternative,
+            route.alternative,
+            () if versioned else ("version",),
         )
-        answer = await verb.handler(call)
-        if answer.status == _NOT_MODIFIED:
-            await self._door.give_back(request)
-        return answer
+
+    def _target(self, request: Request) -> Target:
+        """What the path names, in the version that the path or else the request names."""
+        parts = request.path.split("/")
+        if len(parts) == 1:  # `OPTIONS *`
+            return Target(None, None, [], versioned=True)
+        version = self._versions.get(parts[1])
+        if version is not None:
+            return self._target_in(version, request, parts[2:], [], versioned=True)
+        try:
+            version = self._chosen(request, parts[1])
+        except Problem as refusal:
+            return Target(None, None, [_VARY_BY_VERSION], versioned=False, refusal=refusal)
+        return self._target_in(version, request, parts[1:], [_VARY_BY_VERSION], versioned=False)
+
+    def _target_in(
+        self,
+        version: Version,
+        request: Request,
+        parts: list[str],
+        headers: list[tuple[bytes, bytes]],
+        *,
+        versioned: bool,
+    ) -> Target:
+        refusal = None
+        if self.lifecycle.is_announced(version):
+            headers = [*headers, *self.lifecycle.headers(version, request.base_url)]
+            if self.lifecycle.phase(version) == "retired":
+                message = f"API version {version.name} was retired; see /versions"
+                refusal = VersionRetired(message)
+        place = None if refusal else self.routes[version].find(parts)
+        return Target(version, place, headers, versioned, refusal)
 
     def _chosen(self, request: Request, first: str) -> Version:
-        """What an address without a version means: Accept, API-Version or ?version says, else the default."""
+        """The version of a path without one: that of Accept, API-Version or ?version, else the default."""
         if first[:1] == "v" and first[1:].isdigit():
             message = f"There is no API version {first}; see /versions"
             raise NotFound(message)
         if not any(routes.begins(first) for routes in self.routes.values()):
-            message = "There is nothing at this path"
-            raise NotFound(message)
+            raise _nothing()
         field = request.headers.get(b"accept")
         named = negotiation.accepted(field, self._numbers).version if field is not None else None
         if named is not None:
@@ -134,16 +196,13 @@ class Rest:
             raise Malformed(message)
         return version
 
-    def _check_life(self, version: Version, request: Request) -> None:
-        if self.lifecycle.is_announced(version):
-            request.more_headers += self.lifecycle.headers(version, self.base_url or request.base_url)
-            if self.lifecycle.phase(version) == "retired":
-                message = f"API version {version.name} was retired; see /versions"
-                raise VersionRetired(message)
-
 
 def _options(route: Route) -> Answer:
     headers = [(b"allow", route.allow.encode()), _NO_STORE]
     if "PATCH" in route.verbs:
         headers.append(_PATCHES)
     return Answer(204, headers, b"")
+
+
+def _nothing() -> NotFound:
+    return NotFound("There is nothing at this path")

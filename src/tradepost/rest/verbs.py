@@ -43,15 +43,19 @@ class Call:
     shape: Shape
     performer: Performer
     content_type: bytes
-    base_url: str
     item_id: str | None = None
     parent_id: str | None = None
     alternative: Shape | None = None  # what a POST creates whose body has members of that
+    known_parameters: tuple[str, ...] = ()  # query parameters that were heeded on the way
 
     @property
     def input(self) -> Input:
         """The members that a body at this address may have."""
         return self.shape.input(under=self.parent_id is not None)
+
+    def check_query(self, *known: str) -> dict[str, str]:
+        """The query parameters; raises `Malformed` for one that is not known."""
+        return self.request.check_query(*known, *self.known_parameters)
 
     @property
     def owner(self) -> str | None:
@@ -74,7 +78,7 @@ Handler = Callable[[Call], Awaitable[Answer]]
 async def get_item(call: Call) -> Answer:
     """200 with the item, or 304."""
     shape, request = call.shape, call.request
-    parameters = request.check_query("fields")
+    parameters = call.check_query("fields")
     reading = call.performer.database.reading()
     statements = shape.statements
     try:
@@ -97,7 +101,7 @@ async def get_list(call: Call) -> Answer:
     shape, request = call.shape, call.request
     under = None if call.parent_id is None else (shape.resource.under or "", call.parent_id)
     emitter = call.performer.services.emitter
-    query = pages.parse(shape, request, emitter, owner=call.owner, under=under)
+    query = pages.parse(shape, request, call.known_parameters, emitter, owner=call.owner, under=under)
     reading = call.performer.database.reading()
     try:
         if call.parent_id is not None:
@@ -108,7 +112,7 @@ async def get_list(call: Call) -> Answer:
     rows, cursor = _cut(shape, query, rows)
     body = encode({"items": (query.view or shape.view).many(rows), "next": cursor})
     tag = hash_tag(body)
-    headers = [_VARY, (b"etag", tag), NO_CACHE, (b"link", pages.links(request, call.base_url, query, cursor))]
+    headers = [_VARY, (b"etag", tag), NO_CACHE, (b"link", pages.links(request, query, cursor))]
     if conditional.not_modified(request.headers, tag):
         return Answer(304, headers, b"")
     return Answer(200, [(b"content-type", call.content_type), *headers], body)
@@ -116,7 +120,7 @@ async def get_list(call: Call) -> Answer:
 
 async def post(call: Call) -> Answer:
     """201 with the new item and its Location."""
-    call.request.check_query()
+    call.check_query()
     body = await _new_body(call)
     call = _addressed(call, body)
     await call.actions.prepare(call.performer.services, body, call.shape.names)
@@ -140,7 +144,7 @@ async def post(call: Call) -> Answer:
 
 async def put(call: Call) -> Answer:
     """200 with the item as it is now."""
-    call.request.check_query()
+    call.check_query()
     _check_type(call)
     body = await call.request.body()
     await call.actions.prepare(call.performer.services, body, call.shape.names)
@@ -153,7 +157,7 @@ async def put(call: Call) -> Answer:
 
 async def patch(call: Call) -> Answer:
     """200 with the item as it is now, or 204 if the client prefers (RFC 7396, RFC 7240)."""
-    call.request.check_query()
+    call.check_query()
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=True)
     body = await call.request.body()
     merge = parse_object(body)
@@ -173,7 +177,7 @@ async def patch(call: Call) -> Answer:
 
 async def delete(call: Call) -> Answer:
     """204."""
-    call.request.check_query()
+    call.check_query()
 
     async def action(change: Change) -> None:
         await call.actions.delete(change, await _locked(call, change))
@@ -231,7 +235,7 @@ async def _perform(
         call.caller,
         call.permission,
         action,
-        source=call.base_url,
+        source=request.base_url,
         request=once,
         traceparent=request.traceparent,
         use=request.use,
