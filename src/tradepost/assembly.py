@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tradepost import catalogue, logs, settings
 from tradepost.access.api_keys import Doorkeeper
-from tradepost.access.permission import Permission
+from tradepost.access.caller import Permission
 from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
 from tradepost.access.sealing import Sealer
 from tradepost.actions.change import Services

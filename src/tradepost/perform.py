@@ -11,16 +11,15 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
-from tradepost.access.caller import Caller
+from tradepost.access.caller import Caller, Permission
 from tradepost.access.idempotency import IdempotentRequest
-from tradepost.access.permission import Permission
 from tradepost.actions.change import Change, Services
 from tradepost.clock import Clock
 from tradepost.domain.ids import Ids
 from tradepost.events import outbox
 from tradepost.events.outbox import Emitter
 from tradepost.problems import Duplicate, MemberError
-from tradepost.storage.database import Database, DatabaseUse, UniqueViolation, Writing
+from tradepost.storage.database import Database, Meter, UniqueViolation, Writing
 from tradepost.storage.tables import member_at
 
 T = TypeVar("T")
@@ -55,7 +54,7 @@ class Performer:
         source: str,
         request: IdempotentRequest[T] | None = None,
         traceparent: str | None = None,
-        use: DatabaseUse | None = None,
+        use: Meter | None = None,
     ) -> Performed[T]:
         """Runs `action` in one transaction, once per idempotent `request`, and writes its events.
 

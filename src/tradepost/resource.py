@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
-from tradepost.access.caller import Caller
-from tradepost.access.permission import Permission
+from tradepost.access.caller import Permission
 from tradepost.actions.change import Change, Rows, Services
 from tradepost.actions.standard import Refusals
 from tradepost.domain.input import Values
@@ -36,6 +35,10 @@ class Actions(Protocol):
     @property
     def reveals(self) -> Mapping[str, str]:
         """The secrets in the answer that created an item, with their descriptions."""
+
+    @property
+    def prepares(self) -> bool:
+        """Whether `prepare` does anything."""
 
     async def prepare(self, services: Services, body: bytes, names: Mapping[str, str]) -> None:
         """Does what may take long, before there is a transaction; raises nothing.
@@ -109,12 +112,8 @@ class Resource:
         """A key that acts for a user reads what all may read, and changes what is its own."""
         scope = self.read_scope if method in SAFE else self.write_scope
         if self.user_keys == "own":
-            return Permission(scope, not (self.record.is_owner and method == "POST"))
+            return Permission(scope, not (self.record.is_owner and method == "POST"), own=True)
         return Permission(scope, self.user_keys == "read" and method in SAFE)
-
-    def owner(self, caller: Caller) -> str | None:
-        """The user whose items alone the caller sees; None if it sees all."""
-        return caller.user_id if self.user_keys == "own" else None
 
     @cached_property
     def parent(self) -> BelongsTo | None:

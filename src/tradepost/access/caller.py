@@ -1,5 +1,7 @@
 """A caller: whoever showed a valid API key, and what that key may do."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from tradepost.problems import Forbidden
@@ -19,3 +21,25 @@ class Caller(msgspec.Struct, frozen=True):
         if scope not in self.scopes:
             message = f"The API key lacks the scope {scope}"
             raise Forbidden(message, scope=scope)
+
+
+class Permission(NamedTuple):
+    """What a caller needs for a method of a resource: a scope; and what a key that acts for a user may do.
+
+    Such a key is let in with `user_keys`. With `own` it sees only the items of its user.
+    """
+
+    scope: str
+    user_keys: bool
+    own: bool = False
+
+    def check(self, caller: Caller) -> None:
+        """Raises `Forbidden` unless the caller has the permission."""
+        caller.require(self.scope)
+        if caller.user_id is not None and not self.user_keys:
+            message = "A key that acts for a user may not do this"
+            raise Forbidden(message)
+
+    def owner(self, caller: Caller) -> str | None:
+        """The user whose items alone the caller sees; None if it sees all."""
+        return caller.user_id if self.own else None

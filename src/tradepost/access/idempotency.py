@@ -6,9 +6,9 @@ secret is encrypted with a key derived from the caller's own token, which is nev
 
 import base64
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from tradepost.access.caller import Caller
 from tradepost.clock import instant
@@ -23,17 +23,12 @@ _SEALED = "sealed:"
 T = TypeVar("T")
 
 
-class Codec(Protocol[T]):
-    """How the result of an action is stored, to be given again."""
+class Codec(NamedTuple, Generic[T]):
+    """How the result of an action is stored: as JSON, encrypted if it `is_secret`."""
 
-    def encode(self, result: T) -> bytes:
-        """The result as JSON."""
-
-    def decode(self, stored: bytes) -> T:
-        """The result of that JSON."""
-
-    def is_secret(self, result: T) -> bool:
-        """Whether it is stored encrypted."""
+    encode: Callable[[T], bytes]
+    decode: Callable[[bytes], T]
+    is_secret: Callable[[T], bool]
 
 
 def parse_key(header: bytes) -> str:

@@ -15,7 +15,7 @@ from tradepost.domain.address import Address
 from tradepost.domain.input import Values
 from tradepost.domain.line_item import LineItem
 from tradepost.domain.money import MAX_TOTAL
-from tradepost.domain.order import Order, is_final, moves, quantities
+from tradepost.domain.order import Order, is_final, moves
 from tradepost.domain.record import members
 from tradepost.problems import Final, Invalid, MemberError, Path
 from tradepost.storage.record_statements import statements_of
@@ -128,8 +128,8 @@ class _Lines:
             retained is None or own(retained) != own(line)
             for retained, line in zip(self._retained, new, strict=True)
         )
-        self.before = Counter(quantities((line.product_id, line.quantity) for line in old))
-        self.after = quantities(
+        self.before = Counter(stock.pieces_of((line.product_id, line.quantity) for line in old))
+        self.after = stock.pieces_of(
             (line.product_id, line.quantity or 0) for line in new if line.product_id is not None
         )
 
@@ -360,7 +360,7 @@ async def _address(
 
 
 async def _give_back(change: Change, lines: Iterable[LineItem]) -> None:
-    pieces = quantities((line.product_id, line.quantity) for line in lines)
+    pieces = stock.pieces_of((line.product_id, line.quantity) for line in lines)
     products = await stock.lock(change, pieces)
     await stock.take(change, products, {product_id: -count for product_id, count in pieces.items()})
 

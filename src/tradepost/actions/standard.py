@@ -24,6 +24,7 @@ class StandardActions(Generic[R]):
 
     refuses: ClassVar[Refusals] = {}
     reveals: ClassVar[Mapping[str, str]] = {}
+    prepares: ClassVar[bool] = False
 
     def __init__(self, record: type[R], *, emits: bool = False) -> None:
         self.record = record

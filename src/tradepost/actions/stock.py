@@ -27,6 +27,14 @@ class LockedProduct(NamedTuple):
 Products = Mapping[str, LockedProduct]  # by id
 
 
+def pieces_of(lines: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The pieces of each product, of lines of (product id, quantity)."""
+    pieces: dict[str, int] = {}
+    for product_id, quantity in lines:
+        pieces[product_id] = pieces.get(product_id, 0) + quantity
+    return pieces
+
+
 async def lock(change: Change, product_ids: Iterable[str]) -> Products:
     """The products with these ids, locked; unknown ids are missing."""
     rows = await change.tx.rows(products.FOR_ORDER, ids=sorted(set(product_ids)))

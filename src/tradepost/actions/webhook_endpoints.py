@@ -29,6 +29,8 @@ class WebhookEndpoints(StandardActions[WebhookEndpoint]):
         "secret": "What deliveries are signed with, shown this once and never again."
     }
 
+    prepares: ClassVar[bool] = True
+
     def __init__(self) -> None:
         super().__init__(WebhookEndpoint)
 
@@ -101,7 +103,7 @@ def unknown_types(emitter: Emitter, event_types: Iterable[str] | None) -> list[M
 
 def _patterns(emitter: Emitter, event_types: Iterable[str]) -> Iterator[str | None]:
     """The pattern of each entry, without the service's prefix; None if it matches no type."""
-    names = [name for each in emitter.types.values() for name, _ in each.names()]
+    names = [name for each in emitter.types.values() for name, _ in each.names]
     known = {pattern for name in names for pattern in patterns_of(name)}
     for each in event_types:
         bare = each.removeprefix(f"{emitter.prefix}.")

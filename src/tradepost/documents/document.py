@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, NamedTuple
 
-from tradepost.access.permission import Permission
+from tradepost.access.caller import Permission
 from tradepost.documents import pages
 from tradepost.http import conditional
 from tradepost.http.accept import media_ranges, preference

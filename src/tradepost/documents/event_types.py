@@ -13,7 +13,7 @@ def catalogue(types: Mapping[str, EventType], prefix: str, base_url: str) -> lis
     return [
         _entry(f"{prefix}.{name}", version, each.description, base_url)
         for each in types.values()
-        for name, version in each.names()
+        for name, version in each.names
     ]
 
 

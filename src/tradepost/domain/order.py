@@ -4,7 +4,6 @@ PENDING ──► FULFILLED
    └──────► CANCELLED        both are final
 """
 
-from collections.abc import Iterable
 from typing import Annotated, ClassVar, Literal
 
 import msgspec
@@ -74,11 +73,3 @@ def moves(status: str) -> frozenset[str]:
 def is_final(status: str) -> bool:
     """Whether an order in this state stays as it is."""
     return not _MOVES[status]
-
-
-def quantities(lines: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Pieces a product, of lines of (product id, quantity)."""
-    pieces: dict[str, int] = {}
-    for product_id, quantity in lines:
-        pieces[product_id] = pieces.get(product_id, 0) + quantity
-    return pieces

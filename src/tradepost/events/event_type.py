@@ -5,6 +5,7 @@ one while receivers move over.
 """
 
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
@@ -25,6 +26,7 @@ class EventType:
     name: str
     versions: tuple[int, ...] = (1,)
 
+    @cached_property
     def names(self) -> tuple[tuple[str, int], ...]:
         """The names to emit, with their versions: (`order.placed`, 1), (`order.placed.v2`, 2)."""
         return tuple((self.name if n == 1 else f"{self.name}.v{n}", n) for n in self.versions)
@@ -36,6 +38,7 @@ class EventType:
         return _DESCRIPTIONS.get(self.name, f"{'An' if kind[0] in 'aeio' else 'A'} {kind} was {verb}.")
 
 
+@cache
 def family(name: str) -> str:
     """The pattern of all types of an entity: `order.*` for `order.placed` and for `order.placed.v2`."""
     return f"{name.partition('.')[0]}.*"

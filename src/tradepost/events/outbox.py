@@ -87,7 +87,7 @@ class Outbox:
         return delivery(self.new_id(), endpoint_id, self.now_at, event_id=event_id, event_type=event_type)
 
     def _rows(self, each: Happened) -> Iterable[_NamedRow]:
-        for name, version in self.emitter.types[each.type].names():
+        for name, version in self.emitter.types[each.type].names:
             full = f"{self.emitter.prefix}.{name}"
             data = _Data(each.type.partition(".")[0], each.entity_id, full, self.now_at, str(version))
             event_id = each.id if version == 1 else f"{each.id}-v{version}"

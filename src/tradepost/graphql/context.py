@@ -35,4 +35,4 @@ class Context(Loads):
 
     def owns(self, resource: Resource) -> bool:
         """Whether the caller is shown only rows of their own user."""
-        return self.caller.user_id is not None and resource.user_keys == "own"
+        return resource.permissions["GET"].owner(self.caller) is not None

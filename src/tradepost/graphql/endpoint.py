@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from tradepost.access import idempotency
 from tradepost.access.caller import Caller
-from tradepost.access.idempotency import IdempotentRequest
+from tradepost.access.idempotency import Codec, IdempotentRequest
 from tradepost.graphql.errors import BAD_USER_INPUT, Refused, refusal, refused
 from tradepost.graphql.request import GraphQLRequest
 from tradepost.graphql.surface import GraphQL, Prepared, Session
@@ -124,23 +124,13 @@ class Endpoint:
             caller=caller,
             key=f"{key}\n{n}" if n else key,
             fingerprint=fingerprint,
-            codec=_EncodedField(),
+            codec=_FIELD_CODEC,
             now_ms=now_ms,
         )
 
 
-class _EncodedField:
-    """How the answer of a mutation's field is stored for its idempotency key: as the JSON that it is."""
-
-    def encode(self, result: bytes) -> bytes:
-        return result
-
-    def decode(self, stored: bytes) -> bytes:
-        return stored
-
-    def is_secret(self, result: bytes) -> bool:
-        del result
-        return False
+# How the answer of a mutation's field is stored for its idempotency key: as the JSON that it is.
+_FIELD_CODEC: Codec[bytes] = Codec(bytes, bytes, lambda _: False)
 
 
 def _check_method(request: Request, kind: str) -> None:

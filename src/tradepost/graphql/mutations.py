@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from tradepost.access.permission import Permission
+from tradepost.access.caller import Permission
 from tradepost.actions.change import Change
 from tradepost.actions.locking import locked
 from tradepost.domain.input import Input, Values, names_of
@@ -76,7 +76,7 @@ class _RecordMutation:
 
     async def locked(self, change: Change, args: Args) -> Record:
         """The item that `id` names, locked; raises `NotFound`, or `PreconditionFailed` as `ifMatch` says."""
-        item = await locked(change, self.record, args["id"], self.resource.owner(change.caller))
+        item = await locked(change, self.record, args["id"], self.permission.owner(change.caller))
         if item is None:
             message = f"There is no {self.record.kind.replace('_', ' ')} {args['id']}"
             raise NotFound(message)

@@ -43,9 +43,10 @@ from tradepost.graphql.schema import BoundSchema
 from tradepost.graphql.single_flight import SingleFlight
 from tradepost.graphql.variables import BadVariables, Variables
 from tradepost.http.answers import encode
+from tradepost.http.request import DatabaseUse
 from tradepost.perform import Performed, Performer
 from tradepost.problems import Problem
-from tradepost.storage.database import DatabaseUse, Row
+from tradepost.storage.database import Row
 
 T = TypeVar("T")
 

@@ -3,8 +3,7 @@
 from typing import NamedTuple
 
 from tradepost.access.api_keys import Doorkeeper
-from tradepost.access.caller import Caller
-from tradepost.access.permission import Permission
+from tradepost.access.caller import Caller, Permission
 from tradepost.access.rate_limits import Limit, RateLimits, Verdict
 from tradepost.http.request import Request
 from tradepost.problems import Problem, RateLimited, Unauthenticated

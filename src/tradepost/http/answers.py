@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 import xxhash
 
 from tradepost import problems
+from tradepost.access.idempotency import Codec
 from tradepost.domain.record import camel
 from tradepost.http.request import Request
 from tradepost.problems import MemberError, Outside, Path, Problem
@@ -24,20 +26,8 @@ class Answer(msgspec.Struct, frozen=True):
     secret: bool = False
 
 
-class AnswerCodec:
-    """How responses are stored for idempotency keys."""
-
-    _decode = msgspec.json.Decoder(Answer).decode
-
-    def encode(self, result: Answer) -> bytes:
-        return encode(result)
-
-    def decode(self, stored: bytes) -> Answer:
-        return self._decode(stored)
-
-    def is_secret(self, result: Answer) -> bool:
-        return result.secret
-
+# How responses are stored for idempotency keys.
+ANSWER_CODEC: Codec[Answer] = Codec(encode, msgspec.json.Decoder(Answer).decode, attrgetter("secret"))
 
 JSON = (b"content-type", b"application/json")
 NO_CACHE = (b"cache-control", b"private, no-cache")

@@ -4,11 +4,12 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
 
 from tradepost.problems import Malformed, TimedOut, TooLarge
-from tradepost.storage.database import DatabaseUse
+from tradepost.storage.database import Reading
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -24,6 +25,19 @@ _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-
 
 class Disconnected(Exception):
     """The client went away before its request was whole; there is nobody to answer."""
+
+
+@dataclass(slots=True)
+class DatabaseUse:
+    """The statements that a request took, and their time."""
+
+    statements: int = 0
+    nanoseconds: int = 0
+
+    def add(self, reading: "Reading | DatabaseUse") -> None:
+        """Adds those of a reader, a transaction or another use (`Meter`)."""
+        self.statements += reading.statements
+        self.nanoseconds += reading.nanoseconds
 
 
 class Request:

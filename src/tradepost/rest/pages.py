@@ -188,7 +188,7 @@ def _compared(
 
 def _full_type(emitter: Emitter, text: str) -> str:
     """A type of event under its prefix. What is none of ours stays as it is: the log may be older than we."""
-    short = {name for each in emitter.types.values() for name, _ in each.names()}
+    short = {name for each in emitter.types.values() for name, _ in each.names}
     return f"{emitter.prefix}.{text}" if text in short else text
 
 

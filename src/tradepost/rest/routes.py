@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tradepost.access.permission import Permission
+from tradepost.access.caller import Permission
 from tradepost.domain.record import Record
 from tradepost.rest import verbs
 from tradepost.rest.shape import Shape
@@ -54,9 +54,14 @@ class Place(NamedTuple):
 
 
 class Routes:
-    """The routes of one version. The shape of each record in it is in `shapes`."""
+    """The routes of one version, in `shapes` the shape of each record.
 
-    def __init__(self, version: Version, shapes: Iterable[Shape]) -> None:
+    `announced` tells whether a date in the life of the version is set, so that its answers have headers.
+    """
+
+    def __init__(self, version: Version, shapes: Iterable[Shape], *, announced: bool) -> None:
+        self.version = version
+        self.announced = announced
         self.shapes: dict[type[Record], Shape] = {shape.record: shape for shape in shapes}
         self._collections: dict[tuple[str, ...], Route] = {}
         self._items: dict[tuple[str, ...], Route] = {}

@@ -55,6 +55,8 @@ class Shape:
         self.revision = xxhash.xxh32_hexdigest(repr([*_shown_names(record, version), version.name]).encode())[
             :4
         ]
+        # The strong ETag of an item by the version of its row, with the revision of its representation.
+        self.tag: Callable[[int], bytes] = f'"%d.{self.revision}"'.encode().__mod__
         self.under_at = self.statements.names.index(resource.under) if resource.under else 0
         if resource.parent:
             self.parent_statements = statements_of(resource.parent.parent)
@@ -74,10 +76,6 @@ class Shape:
         fixed = frozenset([self.resource.under] if under and self.resource.under else [])
         revealed = self.resource.actions.reveals if self.resource.actions else ()
         return Input(self.record, self.names, fixed, self.child_names, revealed, patching=patching)
-
-    def tag(self, row: Row) -> bytes:
-        """The strong ETag of an item: the version of its row, and the revision of its representation."""
-        return f'"{row[self.version_at]}.{self.revision}"'.encode()
 
     @property
     def error_names(self) -> dict[str | tuple[str, str], str]:

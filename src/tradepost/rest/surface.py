@@ -74,11 +74,15 @@ class Rest:
         self.lifecycle = lifecycle
         self.performer = performer
         self.routes = {
-            version: Routes(version, [Shape(resource, version) for resource in resources])
+            version: Routes(
+                version,
+                [Shape(resource, version) for resource in resources],
+                announced=lifecycle.is_announced(version),
+            )
             for version in lifecycle.versions
         }
         self._access_control = access_control
-        self._versions = {version.name: version for version in lifecycle.versions}
+        self._by_segment = {version.name: routes for version, routes in self.routes.items()}
         self._numbers = frozenset(version.number for version in lifecycle.versions)
 
     async def answer(self, request: Request) -> Exchange:
@@ -134,31 +138,31 @@ class Rest:
         parts = request.path.split("/")
         if len(parts) == 1:  # `OPTIONS *`
             return Target(None, None, [], versioned=True)
-        version = self._versions.get(parts[1])
-        if version is not None:
-            return self._target_in(version, request, parts[2:], [], versioned=True)
+        routes = self._by_segment.get(parts[1])
+        if routes is not None:
+            return self._target_in(routes, request, parts[2:], [], versioned=True)
         try:
-            version = self._chosen(request, parts[1])
+            routes = self.routes[self._chosen(request, parts[1])]
         except Problem as refusal:
             return Target(None, None, [_VARY_BY_VERSION], versioned=False, refusal=refusal)
-        return self._target_in(version, request, parts[1:], [_VARY_BY_VERSION], versioned=False)
+        return self._target_in(routes, request, parts[1:], [_VARY_BY_VERSION], versioned=False)
 
     def _target_in(
         self,
-        version: Version,
+        routes: Routes,
         request: Request,
         parts: list[str],
         headers: list[tuple[bytes, bytes]],
         *,
         versioned: bool,
     ) -> Target:
-        refusal = None
-        if self.lifecycle.is_announced(version):
+        version, refusal = routes.version, None
+        if routes.announced:
             headers = [*headers, *self.lifecycle.headers(version, request.base_url)]
             if self.lifecycle.phase(version) == "retired":
                 message = f"API version {version.name} was retired; see /versions"
                 refusal = VersionRetired(message)
-        place = None if refusal else self.routes[version].find(parts)
+        place = None if refusal else routes.find(parts)
         return Target(version, place, headers, versioned, refusal)
 
     def _chosen(self, request: Request, first: str) -> Version:
@@ -171,7 +175,7 @@ class Rest:
         field = request.headers.get(b"accept")
         named = negotiation.accepted(field, self._numbers).version if field is not None else None
         if named is not None:
-            return self._versions[f"v{named}"]
+            return self._by_segment[f"v{named}"].version
         if b"api-version" in request.headers:
             return self._dated(request.headers[b"api-version"].decode("latin-1").strip())
         asked = request.query().get("version")
@@ -180,11 +184,11 @@ class Rest:
         return self.lifecycle.default()
 
     def _numbered(self, number: str) -> Version:
-        version = self._versions.get(f"v{number.removeprefix('v')}")
-        if version is None:
+        routes = self._by_segment.get(f"v{number.removeprefix('v')}")
+        if routes is None:
             message = "version names no API version; see /versions"
             raise Malformed(message)
-        return version
+        return routes.version
 
     def _dated(self, day: str) -> Version:
         try:

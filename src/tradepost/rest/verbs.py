@@ -11,15 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 
 from tradepost.access import idempotency
-from tradepost.access.caller import Caller
+from tradepost.access.caller import Caller, Permission
 from tradepost.access.idempotency import IdempotentRequest
-from tradepost.access.permission import Permission
 from tradepost.actions.change import Change, Rows
 from tradepost.actions.locking import locked
 from tradepost.domain.input import Input, Values, parse_object, peek
 from tradepost.domain.record import Record
 from tradepost.http import conditional
-from tradepost.http.answers import NO_CACHE, Answer, AnswerCodec, encode, hash_tag
+from tradepost.http.answers import ANSWER_CODEC, NO_CACHE, Answer, encode, hash_tag
 from tradepost.http.request import Request
 from tradepost.perform import Performed, Performer
 from tradepost.problems import Invalid, NotFound
@@ -29,6 +28,7 @@ from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
 
 _VARY = (b"vary", b"Accept, Authorization")
+_JSON = b"application/json"
 _NO_STORE = (b"cache-control", b"no-store")
 _MINIMAL = (b"preference-applied", b"return=minimal")
 
@@ -60,7 +60,7 @@ class Call:
     @property
     def owner(self) -> str | None:
         """The user whose items alone the caller sees; None if it sees all."""
-        return self.shape.resource.owner(self.caller)
+        return self.permission.owner(self.caller)
 
     @property
     def actions(self) -> Actions:
@@ -123,7 +123,7 @@ async def post(call: Call) -> Answer:
     call.check_query()
     body = await _new_body(call)
     call = _addressed(call, body)
-    await call.actions.prepare(call.performer.services, body, call.shape.names)
+    await _prepare(call, body)
 
     async def action(change: Change) -> Answer:
         under = call.parent_id is not None
@@ -147,7 +147,7 @@ async def put(call: Call) -> Answer:
     call.check_query()
     _check_type(call)
     body = await call.request.body()
-    await call.actions.prepare(call.performer.services, body, call.shape.names)
+    await _prepare(call, body)
 
     async def values(change: Change, current: Record) -> Values:
         return await _judged(call, change, lambda: call.input.read(body), current)
@@ -161,7 +161,7 @@ async def patch(call: Call) -> Answer:
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=True)
     body = await call.request.body()
     merge = parse_object(body)
-    await call.actions.prepare(call.performer.services, body, call.shape.names)
+    await _prepare(call, body)
 
     async def values(change: Change, current: Record) -> Values:
         return await _merged(call, change, current, merge)
@@ -197,7 +197,14 @@ async def _new_body(call: Call) -> bytes:
     return await call.request.body()
 
 
+async def _prepare(call: Call, body: bytes) -> None:
+    if call.actions.prepares:
+        await call.actions.prepare(call.performer.services, body, call.shape.names)
+
+
 def _check_type(call: Call) -> None:
+    if call.request.headers.get(b"content-type") == _JSON:
+        return
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=False)
 
 
@@ -252,7 +259,7 @@ def _idempotent(call: Call, body: bytes) -> IdempotentRequest[Answer] | None:
         caller=call.caller,
         key=idempotency.parse_key(request.headers[b"idempotency-key"]),
         fingerprint=idempotency.fingerprint(parts),
-        codec=AnswerCodec(),
+        codec=ANSWER_CODEC,
         now_ms=call.performer.clock.now(),
     )
 
@@ -266,7 +273,9 @@ async def _locked(call: Call, change: Change) -> Record:
     if item is None or row is None or not _under(call, row):
         raise _missing(call.shape.record, call.item_id)
     tag = (
-        call.shape.tag(row) if call.shape.resource.revisable else hash_tag(encode(call.shape.view.one([row])))
+        call.shape.tag(row[call.shape.version_at])
+        if call.shape.resource.revisable
+        else hash_tag(encode(call.shape.view.one([row])))
     )
     conditional.check_write(call.request.headers, tag)
     return item
@@ -354,7 +363,11 @@ def _cut(shape: Shape, query: pages.ListQuery, rows: Rows) -> tuple[Rows, str | 
 
 def _shown(call: Call, rows: Rows, view: View) -> Answer:
     shape = call.shape
-    tag = shape.tag(rows[0]) if shape.resource.revisable else hash_tag(encode(shape.view.one(rows)))
+    tag = (
+        shape.tag(rows[0][shape.version_at])
+        if shape.resource.revisable
+        else hash_tag(encode(shape.view.one(rows)))
+    )
     if conditional.not_modified(call.request.headers, tag):
         return Answer(304, [_VARY, (b"etag", tag), NO_CACHE], b"")
     body = encode(view.one(rows))
@@ -373,7 +386,7 @@ def _written(
     call: Call, status: int, rows: Rows, headers: list[tuple[bytes, bytes]], revealed: dict[str, str]
 ) -> Answer:
     body = encode(call.shape.view.one(rows))
-    tag = call.shape.tag(rows[0]) if call.shape.resource.revisable else hash_tag(body)
+    tag = call.shape.tag(rows[0][call.shape.version_at]) if call.shape.resource.revisable else hash_tag(body)
     cached = _NO_STORE if revealed else NO_CACHE
     if revealed:
         body = encode(msgspec.json.decode(body) | revealed)

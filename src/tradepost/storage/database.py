@@ -5,7 +5,6 @@ interruption, between two turns of the event loop; on PostgreSQL it is a transac
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from tradepost.storage.statement import Statement
@@ -38,17 +37,11 @@ class Reading(Protocol):
         """All rows."""
 
 
-@dataclass(slots=True)
-class DatabaseUse:
-    """The statements that a request took, and their time."""
+class Meter(Protocol):
+    """Counts what readers and transactions took."""
 
-    statements: int = 0
-    nanoseconds: int = 0
-
-    def add(self, reading: "Reading | DatabaseUse") -> None:
-        """Adds the statements of a reader, a transaction or another use."""
-        self.statements += reading.statements
-        self.nanoseconds += reading.nanoseconds
+    def add(self, reading: Reading) -> None:
+        """Adds the statements and the time of a reader or a transaction."""
 
 
 class Writing(Reading, Protocol):
