@@ -28,8 +28,10 @@ class ApiKeys(StandardActions[ApiKey]):
         return [*await super().judge(change, values, current), *_expiry_errors(values, change.now_ms)]
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Creates a key, which is revealed once. Raises `Invalid`, and `Forbidden` for a key that may do more
-        than the caller's."""
+        """Creates a key, which is shown only in this response.
+
+        Raises `Invalid`, and `Forbidden` for a key that may do more than the caller's.
+        """
         for scope in sorted(granted(values["scopes"]) - change.caller.scopes):
             change.caller.require(scope)
         await self.check(change, values, None)

@@ -32,7 +32,10 @@ class LineItems(StandardActions[LineItem]):
         return (await _judge_change(change, current, values)).errors
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Adds a line at today's price and takes its stock. Raises `Invalid`, also without enough stock."""
+        """Adds a line at today's price and takes its stock.
+
+        Raises `Invalid`, also without enough stock.
+        """
         draft = await _judge_new(change, values)
         if draft.errors:
             raise Invalid.of(draft.errors)
@@ -45,7 +48,10 @@ class LineItems(StandardActions[LineItem]):
         return [row]
 
     async def replace(self, change: Change, current: LineItem, values: Values) -> Rows:
-        """Changes a line. Raises `Invalid` for another order or product, and without enough stock."""
+        """Changes the quantity. The order and the product of a line cannot change.
+
+        Raises `Invalid` for those, and without enough stock.
+        """
         draft = await _judge_change(change, current, values)
         if draft.errors:
             raise Invalid.of(draft.errors)
@@ -56,7 +62,10 @@ class LineItems(StandardActions[LineItem]):
         return [self.statements.row(line)]
 
     async def delete(self, change: Change, current: LineItem) -> None:
-        """Removes a line and gives its stock back. Raises `Invalid` for the last line of an order."""
+        """Removes a line and gives its stock back. The last line of an order cannot be removed.
+
+        Raises `Invalid` for it, and if the order is not pending.
+        """
         order = await _pending(change, current.order_id)
         errors = order.errors
         if len(order.lines) == 1:

@@ -47,9 +47,9 @@ class Orders(StandardActions[Order]):
         return draft.errors
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Places an order at today's prices and takes its stock; returns a row for each line.
+        """Places an order at today's prices and takes its stock.
 
-        Raises `Invalid`, also if the stock does not suffice.
+        Returns a row for each line. Raises `Invalid`, also if the stock does not suffice.
         """
         draft = await _judge_new(change, values)
         if draft.errors:
@@ -75,9 +75,10 @@ class Orders(StandardActions[Order]):
         return _joined(order, lines)
 
     async def replace(self, change: Change, current: Order, values: Values) -> Rows:
-        """Sets the members of an order, its lines, its address and its status; returns a row for each line.
+        """Sets the members of an order: its lines, its address and its status.
 
-        Raises `Invalid` for a transition or a change that its status does not allow, or without stock.
+        Returns a row for each line. Raises `Invalid` for a transition or a change that its status does not
+        allow, and without enough stock.
         """
         draft = await _judge_change(change, current, values)
         if draft.errors:
@@ -101,7 +102,10 @@ class Orders(StandardActions[Order]):
         return _joined(order, lines)
 
     async def delete(self, change: Change, current: Order) -> None:
-        """Removes an order; a pending one gives its stock back. Raises `Final` for a fulfilled one."""
+        """Removes an order. A pending one gives its stock back; a fulfilled one cannot be removed.
+
+        Raises `Final` for a fulfilled one.
+        """
         if current.status == "FULFILLED":
             message = "A fulfilled order is an accounting record and cannot be deleted"
             raise Final(message)

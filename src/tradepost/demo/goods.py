@@ -1,12 +1,15 @@
 """Demo products of a home shop. Name and price derive from a thing and its material."""
 
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
+
+import msgspec
 
 from tradepost.domain.money import UNITS
 
 
-class Thing(NamedTuple):
+class Thing(msgspec.Struct, frozen=True):
     """Something made of one of several materials; `euros` is its price in the cheapest one."""
 
     code: str
@@ -28,53 +31,9 @@ class Good(NamedTuple):
     status: str
 
 
-_WOOD = ("Pine", "Beech", "Ash", "Oak", "Walnut")
-_CLOTH = ("Cotton", "Linen", "Wool", "Mohair")
-_CLAY = ("Earthenware", "Stoneware", "Porcelain")
-_METAL = ("Steel", "Enamel", "Copper", "Brass")
-_GLASS = ("Pressed Glass", "Blown Glass", "Smoked Glass")
-_LEAVES = ("Green", "Black", "White", "Smoked")
-
-THINGS = (
-    Thing("CHR", "Dining Chair", 79, _WOOD, "Seats one for a long evening; stacks three high."),
-    Thing("TBL", "Side Table", 119, _WOOD, "Holds a lamp, a book and a cup."),
-    Thing("SHF", "Wall Shelf", 39, _WOOD, "Carries 15 kg; screws and plugs come along."),
-    Thing("STL", "Step Stool", 49, _WOOD, "Two steps, for shelves that are out of reach."),
-    Thing("BRD", "Cutting Board", 24, _WOOD, "Oiled once, and again whenever it looks dry."),
-    Thing("SPN", "Cooking Spoon", 7, _WOOD, "Does not scratch what it stirs."),
-    Thing("BWL", "Salad Bowl", 32, (*_WOOD, *_CLAY), "For four hungry people or six polite ones."),
-    Thing("MUG", "Mug", 12, _CLAY, "Holds 350 ml; goes into the dishwasher."),
-    Thing("PLT", "Dinner Plate", 14, _CLAY, "27 cm across, with a rim that keeps the sauce."),
-    Thing("TPT", "Teapot", 36, (*_CLAY, *_METAL), "One litre, with a sieve that catches every leaf."),
-    Thing("VSE", "Vase", 28, (*_CLAY, *_GLASS), "For a bunch, or for a single branch."),
-    Thing("CRF", "Carafe", 22, _GLASS, "One litre of water on the table."),
-    Thing("TMB", "Tumbler", 6, _GLASS, "250 ml; stands safely."),
-    Thing("LMP", "Table Lamp", 58, (*_METAL, *_GLASS), "Warm light, with a switch on the cord."),
-    Thing("PAN", "Frying Pan", 44, _METAL, "28 cm, for every kind of stove."),
-    Thing("KTL", "Kettle", 52, _METAL, "Whistles when it is time."),
-    Thing("HOK", "Coat Hook", 9, (*_METAL, *_WOOD), "Bears the heaviest winter coat."),
-    Thing("CND", "Candle Holder", 16, (*_METAL, *_CLAY), "For candles of 22 mm."),
-    Thing("THR", "Throw", 64, _CLOTH, "130 by 180 cm of evening on the sofa."),
-    Thing("CSH", "Cushion Cover", 19, _CLOTH, "45 by 45 cm, with a hidden zip."),
-    Thing("TWL", "Tea Towel", 8, _CLOTH[:2], "Dries without leaving threads."),
-    Thing("APR", "Apron", 27, _CLOTH[:2], "One size; the straps cross at the back."),
-    Thing("RUG", "Rug", 145, _CLOTH[:3], "140 by 200 cm, woven flat."),
-    Thing("TEA", "Tea, 100 g", 6, _LEAVES, "From one garden, picked by hand."),
-)
-_MAKES = (
-    "Alder",
-    "Bruno",
-    "Cove",
-    "Dune",
-    "Elva",
-    "Fjord",
-    "Gault",
-    "Hollow",
-    "Isola",
-    "Juno",
-    "Kelso",
-    "Lumen",
-)
+_DATA = msgspec.json.decode(Path(__file__).with_name("goods.json").read_bytes())
+_MAKES: list[str] = _DATA["makes"]
+THINGS = msgspec.convert(_DATA["things"], tuple[Thing, ...])
 # For each currency: the rate of a euro; prices are multiples of a step, less a little.
 _RATES: dict[str, tuple[float, int, int]] = {
     "EUR": (1.0, UNITS // 2, 100),
@@ -104,7 +63,7 @@ class Goods:
         currency = draw.choices(tuple(_RATES), _SHARES)[0]
         return Good(
             sku=f"{thing.code}-{self._number:05}",
-            name=f"{draw.choice(_MAKES)} {thing.materials[better]} {thing.name}",
+            name=f"{draw.choice(_DATA['makes'])} {thing.materials[better]} {thing.name}",
             description=thing.purpose if draw.random() < _DESCRIBED else None,
             price=_price(thing.euros * (1 + _SURCHARGE * better) * draw.uniform(0.9, 1.15), currency),
             currency=currency,

@@ -24,6 +24,7 @@ from tradepost.perform import Performed, Performer
 from tradepost.problems import Invalid, NotFound
 from tradepost.resource import Actions
 from tradepost.rest import negotiation, pages
+from tradepost.rest.merge_patch import merge_patch
 from tradepost.rest.shape import Shape, View
 from tradepost.storage.database import Row
 
@@ -304,20 +305,6 @@ async def _judged(call: Call, change: Change, read: Callable[[], Values], curren
             known = known | {call.shape.resource.under or "": call.parent_id}
         more = await call.actions.judge(change, known, current)
         raise Invalid.of([*invalid.errors, *more]) from None
-
-
-def merge_patch(target: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """RFC 7396: null removes, objects merge, all else replaces."""
-    merged = dict(target)
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        elif isinstance(value, dict):
-            below = merged.get(name)
-            merged[name] = merge_patch(below if isinstance(below, dict) else {}, value)
-        else:
-            merged[name] = value
-    return merged
 
 
 async def _item_rows(reading: Any, shape: Shape, statement: Any, **given: Any) -> Rows:

@@ -25,7 +25,7 @@ class Version:
     introduced: str
     changes: tuple[Rename, ...] = ()
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"v{self.number}"
 

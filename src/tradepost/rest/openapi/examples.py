@@ -6,8 +6,10 @@ What is not in the table gets a value of its type; a record that nobody thought 
 import hashlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import NODEFAULT
 
 from tradepost.domain.input import Input, names_of
@@ -17,10 +19,9 @@ from tradepost.problems import Problem
 from tradepost.rest.openapi.schemas import Json, typed
 from tradepost.rest.shape import Shape
 
+_TEXT = Path(__file__).with_name("examples.json").read_text("utf-8")
 _MOMENT = "2026-11-20T08:15:30.123Z"
-_KEY = "tp_4f9k2m7q_3ZcV8nQ1xR5tY7uW2sD4gH6jK9lP0bNm"
 _TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-_LINE = {"sku": "LAMP-01", "name": "Desk lamp", "unit_price": 19.99, "currency": "EUR", "total": 39.98}
 
 
 def sample_id(kind: str) -> str:
@@ -29,81 +30,8 @@ def sample_id(kind: str) -> str:
     return f"019aa0c1-8d2e-7{digits[:3]}-8{digits[3:6]}-{digits[6:18]}"
 
 
-_VALUES: dict[str, Mapping[str, Any]] = {
-    "user": {"name": "Ada Lovelace", "email": "ada@example.com"},
-    "address": {
-        "recipient": "Ada Lovelace",
-        "line1": "12 St James's Square",
-        "city": "London",
-        "postal_code": "SW1Y 4LE",
-        "country": "GB",
-    },
-    "product": {
-        "sku": "LAMP-01",
-        "name": "Desk lamp",
-        "description": "Brass, with a green shade.",
-        "price": 19.99,
-        "currency": "EUR",
-        "stock": 120,
-    },
-    "order": {"currency": "EUR", "total": 39.98},
-    "line_item": {"quantity": 2, **_LINE},
-    "api_key": {
-        "name": "Nightly export",
-        "scopes": ["orders:read", "products:read"],
-        "user_id": None,
-        "expires_at": "2027-11-20T00:00:00.000Z",
-        "prefix": "4f9k2m7q",
-        "revoked_at": None,
-    },
-    "webhook_endpoint": {
-        "url": "https://hooks.example.com/orders",
-        "description": "Tells the warehouse.",
-        "event_types": ["order.*"],
-    },
-    "webhook_delivery": {
-        "endpoint_id": sample_id("webhook_endpoint"),
-        "event_id": sample_id("event"),
-        "status": "DELIVERED",
-        "attempts": [
-            {
-                "number": 0,
-                "attemptedAt": "2026-11-20T08:15:30.140Z",
-                "durationMs": 5000,
-                "responseStatus": None,
-                "error": "timed out after 5 s",
-                "responseBody": None,
-                "secretId": sample_id("webhook_secret"),
-            },
-            {
-                "number": 1,
-                "attemptedAt": "2026-11-20T08:15:40.390Z",
-                "durationMs": 38,
-                "responseStatus": 204,
-                "error": None,
-                "responseBody": "",
-                "secretId": sample_id("webhook_secret"),
-            },
-        ],
-        "redelivery_id": None,
-    },
-    "webhook_redelivery": {
-        "endpoint_id": sample_id("webhook_endpoint"),
-        "from_": "2026-11-19T00:00:00.000Z",
-        "to": "2026-11-20T00:00:00.000Z",
-        "event_types": ["order.*"],
-        "status": "ABANDONED",
-        "made": 37,
-        "finished_at": _MOMENT,
-    },
-}
-# Of a new item, what comes about later.
-_NEW: dict[str, Mapping[str, Any]] = {
-    "webhook_delivery": {"status": "PENDING", "attempts": [], "next_attempt_at": _MOMENT},
-    "webhook_redelivery": {"made": 0, "finished_at": None},
-}
-_SIGNING = dict.fromkeys(("secret", "value"), "whsec_mXQ0Yk3vT1pW8sZ6rB2nLd5hJ7gF9cKaE4uR0iOqPxM=")
-_SECRETS = {"key": _KEY, **_SIGNING}
+# Values of members and of what a new item has instead, secrets, and problems. In them `{order}` is an id.
+_DATA: Json = msgspec.json.decode(re.sub(r"\{(\w+)\}", lambda kind: sample_id(kind[1]), _TEXT))
 
 
 class Examples:
@@ -125,8 +53,10 @@ class Examples:
     def created(self, shape: Shape) -> Json:
         """A new item, with its secrets."""
         secrets = shape.resource.actions.reveals if shape.resource.actions else {}
-        new = {shape.names[name]: value for name, value in _NEW.get(shape.record.kind, {}).items()}
-        return self.item(shape) | new | {name: _SECRETS.get(name, "shown-this-once") for name in secrets}
+        new = {shape.names[name]: value for name, value in _DATA["new"].get(shape.record.kind, {}).items()}
+        return (
+            self.item(shape) | new | {name: _DATA["secrets"].get(name, "shown-this-once") for name in secrets}
+        )
 
     def body(self, shape: Shape, *, under: bool) -> Json:
         """What would make the item: what is required, and what is not at its default."""
@@ -140,7 +70,7 @@ class Examples:
 
     def value(self, record: type[Record], each: Member) -> Any:
         """A value of a member."""
-        known = self._event() if record.is_log else _VALUES.get(record.kind, {})
+        known = self._event() if record.is_log else _DATA["members"].get(record.kind, {})
         known = {"event_type": self._event_type, **known}
         if each.name in known:
             return known[each.name]
@@ -241,56 +171,19 @@ def of_type(schema: Json) -> Any:
     return simple.get(schema.get("type", ""), {})
 
 
-# For each kind of problem: what `detail` could say, and its members' errors (field, pointer, message, code).
-_SAID: dict[str, tuple[str, tuple[tuple[str, str, str, str], ...]]] = {
-    "malformed-request": ("There is no query parameter colour", ()),
-    "unauthenticated": ("The API key is unknown, expired or revoked", ()),
-    "forbidden": ("The API key lacks the scope orders:write", ()),
-    "not-found": (f"There is no order {sample_id('order')}", ()),
-    "method-not-allowed": ("PATCH is not allowed here; GET, POST, HEAD, OPTIONS are", ()),
-    "not-acceptable": ("The service answers with application/json; Accept rules it out", ()),
-    "conflict": ("Another request changed the same items at the same time", ()),
-    "duplicate": (
-        "Another user has this email",
-        (("email", "#/email", "Another user has this email", "duplicate"),),
-    ),
-    "idempotency-key-in-use": ("A request with this Idempotency-Key is still running", ()),
-    "final": ("A fulfilled order is an accounting record and cannot be deleted", ()),
-    "version-retired": ("API version v1 was retired; see /versions", ()),
-    "precondition-failed": (
-        "The item has changed since it was read: If-Match does not name its present state",
-        (),
-    ),
-    "too-large": ("The body is larger than 1048576 bytes", ()),
-    "unsupported-media-type": ("Content-Type has to be application/json", ()),
-    "invalid": (
-        "2 members are not valid",
-        (
-            ("lineItems[0].quantity", "#/lineItems/0/quantity", "Expected `int` >= 1", "out_of_range"),
-            ("colour", "#/colour", "is not a member; remove it", "unknown"),
-        ),
-    ),
-    "idempotency-key-reused": ("This Idempotency-Key was used with another request; use a new one", ()),
-    "rate-limited": ("More than 1000 requests in 1 s", ()),
-    "internal": ("The failure was logged under this request's id", ()),
-    "unavailable": ("The database cannot be reached", ()),
-}
 _SERVER_ERROR = 500
 
 
 def problem(kind: type[Problem], base_url: str) -> Json:
     """A problem of a kind, as it is answered."""
-    detail, errors = _SAID.get(kind.kind, (kind.title, ()))
+    known = {"detail": kind.title, "errors": []} | _DATA["problems"].get(kind.kind, {})
     status = status_of(kind)
     found: Json = {
         "type": f"{base_url}/problems/{kind.kind}",
         "title": kind.title,
         "status": status,
-        "detail": detail,
+        "detail": known["detail"],
         "instance": "/v1/orders",
-        "errors": [
-            {"field": field, "message": message, "pointer": pointer, "code": code}
-            for field, pointer, message, code in errors
-        ],
+        "errors": known["errors"],
     }
     return found | ({"requestId": "5d0c2f9a1b7e-1a2b"} if status >= _SERVER_ERROR else {})

@@ -313,7 +313,7 @@ def _rules(address: ResourceAddress, action: str, name: str) -> str:
     actions, record = address.shape.resource.actions, address.shape.record
     own = None if type(actions) is StandardActions else vars(type(actions)).get(action)
     if own is not None and own.__doc__:
-        return inspect.cleandoc(own.__doc__).replace("\n", " ")
+        return inspect.cleandoc(own.__doc__).partition("\n\n")[0].replace("\n", " ")
     if action == "delete" and record.hides_deleted:
         unique = [each.json_name for each in members(record) if each.marks & _UNIQUE]
         freed = f", and its {' and '.join(unique)} can be used again" if unique else ""
