@@ -13,7 +13,7 @@ from tradepost.problems import Unavailable
 from tradepost.storage.database import Database, Writing
 
 NOW = sql("SELECT 1")
-SLOW = sql("SELECT pg_sleep(30)")
+SLOW = sql("SELECT pg_advisory_lock(1)")  # while somebody else holds that lock
 
 
 @pytest.fixture
@@ -75,26 +75,19 @@ def test_a_read_that_is_given_up_leaves_a_connection_fit_for_the_next(narrow: Se
     database = database_of(narrow)
 
     async def give_up() -> None:
+        holder = await asyncpg.connect(database._url)  # type: ignore[attr-defined]
+        await holder.execute("SELECT pg_advisory_lock(1)")
         tasks = [asyncio.create_task(database.reading().rows(SLOW)) for _ in range(2)]
-        while len(await _running(database)) < 2:  # noqa: ASYNC110 (another process is waited for)
-            await asyncio.sleep(0)
+        while await holder.fetchval(WAITING) < 2:
+            pass
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
         assert await asyncio.wait_for(_one(database), 20) == 1
+        await holder.close()
 
     narrow.run(give_up())
 
 
-async def _running(database: Database) -> list[Any]:
-    """What runs, asked over a connection of its own: the others are busy."""
-    connection = await asyncpg.connect(database._url)  # type: ignore[attr-defined]
-    try:
-        return list(
-            await connection.fetch(
-                "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-                " AND state = 'active' AND query LIKE '%pg_sleep(30)' AND pid <> pg_backend_pid()"
-            )
-        )
-    finally:
-        await connection.close()
+WAITING = """SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database
+    WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"""

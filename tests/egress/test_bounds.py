@@ -20,6 +20,7 @@ from tests.egress.receiving import (
     replies,
     taken,
 )
+from tests.waiting import turns
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
 
@@ -44,7 +45,7 @@ def dripping(text: bytes, *before: bytes) -> Behaviour:
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.say(*before)
-        await connection.drip(text)
+        await connection.drip(*[bytes([byte]) for byte in text])
 
     return behave
 
@@ -158,9 +159,7 @@ def test_a_body_that_drips_takes_no_status_back(run: Run, head: bytes) -> None:
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.say(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n")
-        while True:
-            await connection.say(piece)
-            await asyncio.sleep(0.02)
+        await connection.drip(piece)
 
     async def scene() -> None:
         async with receiving(behave) as receiver, posting(seconds=SECONDS) as client:
@@ -290,7 +289,7 @@ def test_an_answer_too_many_is_nobodys(run: Run) -> None:
     async def behave(connection: Connection) -> None:
         await connection.request()
         await connection.say(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na")
-        await asyncio.sleep(0.05)  # the client has the head by now
+        await turns()  # the client has the head by now
         await connection.say(b"bc" + UNASKED)
         await connection.reader.read()
 
