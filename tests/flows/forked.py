@@ -7,6 +7,7 @@ their own. How the command itself starts is for the tests of that to show.
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -38,8 +39,9 @@ class Forked:
 
     def send(self, number: int) -> None:
         """Sends a signal, unless the process has ended."""
-        if self._process.is_alive():
-            os.kill(self.pid, number)
+        with suppress(ProcessLookupError):
+            if self._process.is_alive():
+                os.kill(self.pid, number)
 
     def wait(self) -> int:
         """Waits for the end; the exit status, -n if signal n was it."""
