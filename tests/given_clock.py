@@ -1,5 +1,7 @@
 """Clocks that show what a test wants them to."""
 
+import time
+
 from tradepost.clock import Clock, parse_instant
 
 SECOND = 1000
@@ -30,3 +32,17 @@ class TickingClock(GivenClock):
     def now(self) -> int:
         self._read = getattr(self, "_read", 0) + 1
         return self.ms + self._read // 3
+
+
+class GivenTime:
+    """Stands in for the module `time` where seconds are measured, and stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self._seconds = time.monotonic()
+
+    def monotonic(self) -> float:
+        return self._seconds
+
+    def move(self, seconds: float) -> None:
+        """Moves on by so many seconds."""
+        self._seconds += seconds

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conformance.store import ADD_USER, IDS, Store, add_event, sql, user_row
 from tests.service import Service
+from tests.waiting import Changes, until
 from tradepost.assembly import database
 from tradepost.domain.user import User
 from tradepost.events import feed as feed_module
@@ -45,11 +46,11 @@ class Listener:
 
     def __init__(self) -> None:
         self.told: list[FeedEvent] = []
-        self._more = asyncio.Event()
+        self._more = Changes()
 
     def __call__(self, told: FeedEvent) -> None:
         self.told.append(told)
-        self._more.set()
+        self._more.tell()
 
     @property
     def ids(self) -> list[str]:
@@ -57,13 +58,7 @@ class Listener:
 
     async def has(self, count: int) -> list[str]:
         """The ids of what was told, once there are so many."""
-
-        async def waited() -> None:
-            while len(self.told) < count:
-                self._more.clear()
-                await self._more.wait()
-
-        await asyncio.wait_for(waited(), 20)
+        await self._more.until(lambda: len(self.told) >= count)
         return self.ids
 
 
@@ -78,9 +73,11 @@ class Watched:
         self.silent = False
         self.may_end = asyncio.Event()
         self.may_end.set()
+        self._used = Changes()
 
     def reading(self) -> Reading:
         self.readings += 1
+        self._used.tell()
         if self.failing:
             message = "out of reach"
             raise Unavailable(message)
@@ -99,15 +96,8 @@ class Watched:
 
     async def looks(self, more: int = 3) -> None:
         """Waits until the log was looked at so many times more."""
-        await until(lambda goal=self.readings + more: self.readings >= goal)  # type: ignore[misc]
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async def waited() -> None:
-        while not holds():  # noqa: ASYNC110 (of what others do, nothing tells)
-            await asyncio.sleep(0.001)
-
-    await asyncio.wait_for(waited(), 20)
+        goal = self.readings + more
+        await self._used.until(lambda: self.readings >= goal)
 
 
 @contextlib.asynccontextmanager

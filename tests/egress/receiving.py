@@ -1,6 +1,7 @@
 """Receivers on loopback that behave as a test wants them to, well or badly, byte by byte."""
 
 import asyncio
+import itertools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -45,14 +46,14 @@ class Connection:
             await self.say(piece)
             await asyncio.sleep(0)
 
-    async def drip(self, text: bytes, seconds: float = 0.02) -> None:
-        """Says a byte at a time, and the last one for ever: what a hostile receiver does to hold a client."""
-        for byte in text:
-            await self.say(bytes([byte]))
-            await asyncio.sleep(seconds)
-        while True:
-            await self.say(text[-1:])
-            await asyncio.sleep(seconds)
+    async def drip(self, *pieces: bytes, seconds: float = 0.02) -> None:
+        """Says a piece now and then, and the last one for ever: what a hostile receiver does to hold a client."""
+        for piece in itertools.chain(pieces, itertools.repeat(pieces[-1])):
+            await self.say(piece)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.reader.read()
+                return
 
 
 Behaviour = Callable[[Connection], Awaitable[None]]

@@ -22,6 +22,7 @@ from tests.egress.receiving import (
     replies,
 )
 from tests.egress.zone import Zone
+from tests.waiting import turns
 from tradepost import __version__
 from tradepost.egress.client import Client
 from tradepost.egress.targets import Targets
@@ -336,7 +337,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_used(run: Run) -> None:
                 await receiver.ended.wait()
                 receiver.ended.clear()
                 await receiver.connections[-1].writer.wait_closed()
-                await asyncio.sleep(0.05)  # the kernel tells the client
+                await turns()  # the kernel tells the client
             assert len(receiver.connections) == 3
 
     run(scene())

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -51,6 +52,8 @@ SETTINGS = {
     # Without statistics the planner overrates costs and would compile small queries for 100 ms and more.
     "jit": "off",
 }
+
+CHOICE_SINCE = 150_000  # PostgreSQL 15 can copy databases in two ways
 
 # A cluster without locale sorts by code point, as SQLite does; the directory need not survive a power cut.
 CLUSTER = ("--username=postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
@@ -122,12 +125,18 @@ def database(server: Server, template: str | None = None) -> Iterator[str]:
     where an event loop runs: it blocks the caller for as long as the statement takes.
     """
     name = f"tradepost_test_{uuid.uuid4().hex}"
-    source = f' TEMPLATE "{_name(template)}"' if template else ""
+    source = f' TEMPLATE "{_name(template)}"{_copying(server.url)}' if template else ""
     ask(server.url, f'CREATE DATABASE "{name}"{source}')
     try:
         yield sibling(server.url, name)
     finally:
         ask(server.url, f'DROP DATABASE "{name}" WITH (FORCE)')
+
+
+@cache
+def _copying(url: str) -> str:
+    """How a template is copied: file by file, which takes half of the time that the log takes where there is a choice."""
+    return " STRATEGY FILE_COPY" if int(str(ask(url, "SHOW server_version_num"))) >= CHOICE_SINCE else ""
 
 
 def ask(url: str, statement: str) -> object:

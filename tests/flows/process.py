@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.flows.forked import Forked
 from tradepost.cli.keys import make
 from tradepost.cli.store import opened
 from tradepost.settings import load
@@ -30,9 +31,7 @@ class Child:
 
     def __init__(self, environment: dict[str, str], *arguments: str) -> None:
         self.environment = environment
-        self._child = subprocess.Popen(
-            [COMMAND, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        self._child = Forked(environment, *arguments)
         self.errors: list[str] = []
         self._said = threading.Condition()
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
@@ -42,13 +41,8 @@ class Child:
     def pid(self) -> int:
         return self._child.pid
 
-    @property
-    def _out(self) -> Any:
-        return self._child.stdout
-
     def _read_errors(self) -> None:
-        assert self._child.stderr is not None
-        for line in self._child.stderr:
+        for line in self._child.errors:
             with self._said:
                 self.errors.append(line)
                 self._said.notify_all()
@@ -60,13 +54,11 @@ class Child:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Sends a signal and waits for the end; the exit status."""
-        if self._child.poll() is None:
-            self._child.send_signal(number)
-        status = self._child.wait(timeout=30)
+        self._child.send(number)
+        status = self._child.wait()
         self._reader.join(timeout=10)
-        self._out.close()
-        if self._child.stderr is not None:
-            self._child.stderr.close()
+        self._child.out.close()
+        self._child.errors.close()
         return status
 
 
@@ -77,7 +69,7 @@ class Process(Child):
         given = environment(database_url, **settings)
         self.key = asyncio.run(_new_key(given))
         super().__init__(given, "serve", "--port", str(port), *arguments)
-        line = self._out.readline()
+        line = self._child.out.readline()
         found = _ADDRESS.search(line)
         assert found, (line, self.errors)
         self.port = int(found[1])

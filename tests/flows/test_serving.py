@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.flows.forked import Forked
 from tests.flows.process import COMMAND, Process, environment, read_answer, run, serving
 
 
@@ -90,12 +91,12 @@ def test_production_without_a_public_address_is_warned_of_once(
 def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, name: str, value: str) -> None:
     """A setting that cannot be used is named in one line, with what it may be."""
     found = environment(f"sqlite:///{tmp_path}/x.db") | {f"TRADEPOST_{name}": value}
-    done = subprocess.run(
-        [COMMAND, "serve"], env=found, capture_output=True, text=True, timeout=30, check=False
-    )
-    assert done.returncode != 0
-    assert f"TRADEPOST_{name}" in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+    child = Forked(found, "serve")
+    with child.out, child.errors:
+        said = child.errors.read()
+    assert child.wait() == 1
+    assert f"TRADEPOST_{name}" in said
+    assert len(said.strip().splitlines()) == 1
 
 
 def test_workers_share_one_port(engine: str, new_database: Callable[[str], str]) -> None:

@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+import itertools
 import json
 import logging
 import math
 import re
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -608,26 +610,23 @@ def test_what_nobody_waits_for_any_more_is_not_worked_on(
 
 
 def _sqlite_stops(crowded: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scan over names that are each slow to look at ends long before it has looked at all of them."""
-    work = [0]
+    """A scan that has looked at one name when its time is over ends long before it has looked at all of them."""
+    looked, over = itertools.count(), threading.Event()
     fold = sqlite._fold
 
-    def slow(name: Any) -> str | None:
-        work[0] += 1
-        time.sleep(0.00002)
+    def held_up(name: Any) -> str | None:
+        next(looked)
+        over.wait(20)
         return fold(name)
 
-    monkeypatch.setattr(sqlite, "_fold", slow)
+    monkeypatch.setattr(sqlite, "_fold", held_up)
     process = Service(crowded.database_url, graphql_timeout="0.05")
     try:
         assert ask(process, SCAN).codes == ["TIMEOUT"]
-        seen = -1
-        while seen != work[0]:
-            seen = work[0]
-            time.sleep(0.05)
-        assert 0 < seen < ROWS
     finally:
-        process.stop()
+        over.set()
+        process.stop()  # which waits for its threads
+    assert 0 < next(looked) < ROWS
 
 
 def _postgres_stops(crowded: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from queue import Empty
 from typing import Any
 
 import pytest
@@ -41,6 +42,8 @@ def serve(new_database: Callable[[str], str]) -> Iterator[Serve]:
 
     yield new
     for served in running:
+        served.begin_to_stop()
+    for served in running:
         served.stop()
 
 
@@ -66,11 +69,10 @@ def refused(served: Served, **options: Any) -> Any:
     return caught.value.response
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.005)
+def wait_until_open(served: Served, count: int) -> None:
+    """Waits until so many sockets are open: one that ends leaves a line, after it was counted."""
+    while served.app.metrics.sockets != count:
+        served.lines.get(timeout=WAIT)
 
 
 def test_a_query_is_answered_and_completed(served: Served) -> None:
@@ -303,7 +305,7 @@ def test_operations_end_with_their_socket(serve: Serve, politely: bool) -> None:
         open_.sendall(frame(b"\x03\xe8", 0x88))
     open_.close()
     assert served.told.ended.get(timeout=WAIT) == "wait cancelled"
-    until(lambda: served.app.metrics.sockets == 0)
+    wait_until_open(served, 0)
 
 
 def test_whoever_reads_nothing_is_dropped_and_hurts_nobody(serve: Serve) -> None:
@@ -320,7 +322,7 @@ def test_whoever_reads_nothing_is_dropped_and_hurts_nobody(serve: Serve) -> None
         for _ in range(100):
             assert hear(client)["type"] == "next"
         assert served.told.ended.get(timeout=WAIT) == "watch cancelled"
-        until(lambda: served.app.metrics.sockets == 1)
+        wait_until_open(served, 1)
         served.announce(b'{"data":"still here"}')
         assert hear(client)["payload"]["data"] == "still here"
         assert read_close(deaf) is None
@@ -331,13 +333,14 @@ def test_a_slow_reader_is_not_dropped(serve: Serve) -> None:
     served = serve(stuck_seconds=0.3)
     asks = b'{"type":"subscribe","id":"1","payload":{"query":"many","variables":{"bytes":300000,"times":3}}}'
     with served.unread(asks) as open_:
-        received = 0
+        received, ended = 0, ""
         while received < 900_000:
             chunk = open_.recv(4096)
             assert chunk
             received += len(chunk)
-            time.sleep(0.005)  # being slow is what this is about
-        assert served.told.ended.get(timeout=WAIT) == "many done"
+            with suppress(Empty):
+                ended = ended or served.told.ended.get(timeout=0.005)  # that long it leaves the rest unread
+        assert (ended or served.told.ended.get(timeout=WAIT)) == "many done"
 
 
 def test_unread_results_are_bounded_in_bytes(serve: Serve) -> None:
@@ -349,7 +352,7 @@ def test_unread_results_are_bounded_in_bytes(serve: Serve) -> None:
         for i in range(50)
     ]
     with served.unread(*asks) as open_:
-        until(lambda: served.app.metrics.sockets == 0)
+        wait_until_open(served, 0)
         assert read_close(open_) is None
 
 
@@ -389,7 +392,7 @@ def test_there_are_only_so_many_sockets(serve: Serve) -> None:
                 answer = refused(served, key=OTHER_KEY)
                 assert answer.status_code == 503
                 assert answer.headers["retry-after"]
-    until(lambda: served.app.metrics.sockets == 0)
+    wait_until_open(served, 0)
     with served.open():
         pass
 
@@ -487,7 +490,7 @@ def test_frames_before_the_answer_do_no_harm(serve: Serve) -> None:
             read_answer(open_)
     with served.talking():
         pass
-    until(lambda: served.app.metrics.sockets == 0)
+    wait_until_open(served, 0)
 
 
 async def converse(served: Served, scope: dict[str, Any], *texts: str) -> list[Any]:

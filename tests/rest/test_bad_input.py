@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -24,61 +25,102 @@ class Target(NamedTuple):
     good: dict[str, Any]
 
 
+class _World:
+    """What addresses and bodies name, each made when it is first needed."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    @cached_property
+    def user(self) -> Any:
+        return shop.a_user(self._service)
+
+    @cached_property
+    def address(self) -> str:
+        return f"{self.addresses}/{shop.an_address(self._service, self.user)['id']}"
+
+    @cached_property
+    def product(self) -> Any:
+        return shop.a_product(self._service, stock=None)
+
+    @cached_property
+    def order(self) -> Any:
+        return shop.an_order(self._service, (self.product, 1), user=self.user)
+
+    @cached_property
+    def endpoint(self) -> Any:
+        return self._service.made("/v1/webhook-endpoints", _HOOK)
+
+    @cached_property
+    def event(self) -> Any:
+        return shop.events_of(self._service, f"users/{self.user['id']}")[0]
+
+    @property
+    def addresses(self) -> str:
+        return f"/v1/users/{self.user['id']}/addresses"
+
+    @property
+    def lines(self) -> str:
+        return f"/v1/orders/{self.order['id']}/line-items"
+
+    @property
+    def line_id(self) -> str:
+        return str(self.order["lineItems"][0]["id"])
+
+    @property
+    def line(self) -> dict[str, Any]:
+        return {"productId": self.product["id"], "quantity": 1}
+
+
+_HOOK = {"url": hooks.URL, "eventTypes": ["webhook.ping"], "description": "Ours"}
+_STRETCH = {"from": "2020-01-01", "to": "2020-01-02T00:00:00Z", "eventTypes": ["*"], "status": "ABANDONED"}
+_API_KEY = {"name": "n", "scopes": ["users:read"], "userId": None, "expiresAt": None}
+
+_Place = Callable[[_World], tuple[str, dict[str, Any]]]
+_NEW: dict[str, _Place] = {
+    "user": lambda w: ("/v1/users", shop.user_body()),
+    "address": lambda w: (w.addresses, shop.address_body()),
+    "product": lambda w: ("/v1/products", shop.product_body()),
+    "order": lambda w: ("/v1/orders", shop.order_body(w.user, (w.product, 1))),
+    "line item": lambda w: ("/v1/line-items", {**w.line, "orderId": w.order["id"]}),
+    "line item below": lambda w: (w.lines, w.line),
+    "API key": lambda w: ("/v1/api-keys", _API_KEY),
+    "webhook endpoint": lambda w: ("/v1/webhook-endpoints", _HOOK),
+    "webhook delivery": lambda w: (
+        "/v1/webhook-deliveries",
+        {"endpointId": w.endpoint["id"], "eventId": w.event["id"]},
+    ),
+    "webhook redelivery": lambda w: (
+        "/v1/webhook-redeliveries",
+        {"endpointId": w.endpoint["id"], **_STRETCH},
+    ),
+}
+_THERE: dict[str, _Place] = {
+    "user": lambda w: (f"/v1/users/{w.user['id']}", shop.user_body(email=w.user["email"])),
+    "address": lambda w: (w.address, shop.address_body()),
+    "product": lambda w: (
+        f"/v1/products/{w.product['id']}",
+        shop.product_body(sku=w.product["sku"], stock=None),
+    ),
+    "order": lambda w: (
+        f"/v1/orders/{w.order['id']}",
+        {**shop.order_body(w.user), "lineItems": w.order["lineItems"]},
+    ),
+    "line item": lambda w: (f"/v1/line-items/{w.line_id}", {**w.line, "orderId": w.order["id"]}),
+    "line item below": lambda w: (f"{w.lines}/{w.line_id}", w.line),
+    "webhook endpoint": lambda w: (f"/v1/webhook-endpoints/{w.endpoint['id']}", _HOOK),
+}
+NAMES = [
+    *[f"POST {name}" for name in _NEW],
+    *[f"{method} {name}" for method in ("PUT", "PATCH") for name in _THERE],
+]
+
+
 def _target(service: Service, name: str) -> Target:
     """A write at an address made for this one use, so that no test leaves its traces to another."""
-    return _targets(service)[name]
-
-
-def _targets(service: Service) -> dict[str, Target]:
-    """Every write with a body that the catalogue has, at addresses that are there."""
-    user, product = shop.a_user(service), shop.a_product(service, stock=None)
-    address, order = shop.an_address(service, user), shop.an_order(service, (product, 1), user=user)
-    line = order["lineItems"][0]
-    users, orders = f"/v1/users/{user['id']}", f"/v1/orders/{order['id']}"
-    lines = {"productId": product["id"], "quantity": 1}
-    event = shop.events_of(service, f"users/{user['id']}")[0]
-    hook = {"url": hooks.URL, "eventTypes": ["webhook.ping"], "description": "Ours"}
-    endpoint = service.made("/v1/webhook-endpoints", hook)
-    stretch = {"from": "2020-01-01", "to": "2020-01-02T00:00:00Z", "eventTypes": ["*"], "status": "ABANDONED"}
-    posted: dict[str, tuple[str, dict[str, Any]]] = {
-        "user": ("/v1/users", shop.user_body()),
-        "address": (f"{users}/addresses", shop.address_body()),
-        "product": ("/v1/products", shop.product_body()),
-        "order": ("/v1/orders", shop.order_body(user, (product, 1))),
-        "line item": ("/v1/line-items", {**lines, "orderId": order["id"]}),
-        "line item below": (f"{orders}/line-items", lines),
-        "API key": (
-            "/v1/api-keys",
-            {"name": "n", "scopes": ["users:read"], "userId": None, "expiresAt": None},
-        ),
-        "webhook endpoint": ("/v1/webhook-endpoints", hook),
-        "webhook delivery": (
-            "/v1/webhook-deliveries",
-            {"endpointId": endpoint["id"], "eventId": event["id"]},
-        ),
-        "webhook redelivery": ("/v1/webhook-redeliveries", {"endpointId": endpoint["id"], **stretch}),
-    }
-    there = {
-        "user": (users, shop.user_body(email=user["email"])),
-        "address": (f"{users}/addresses/{address['id']}", shop.address_body()),
-        "product": (f"/v1/products/{product['id']}", shop.product_body(sku=product["sku"], stock=None)),
-        "order": (orders, {**shop.order_body(user), "lineItems": order["lineItems"]}),
-        "line item": (f"/v1/line-items/{line['id']}", {**lines, "orderId": order["id"]}),
-        "line item below": (f"{orders}/line-items/{line['id']}", lines),
-        "webhook endpoint": (f"/v1/webhook-endpoints/{endpoint['id']}", hook),
-    }
-    found = {f"POST {name}": Target("POST", *each) for name, each in posted.items()}
-    for method in ("PUT", "PATCH"):
-        found |= {f"{method} {name}": Target(method, *each) for name, each in there.items()}
-    return found
-
-
-_CHANGED = ("user", "address", "product", "order", "line item", "line item below", "webhook endpoint")
-_MADE = (*_CHANGED, "API key", "webhook delivery", "webhook redelivery")
-NAMES = [
-    *[f"POST {name}" for name in _MADE],
-    *[f"{method} {name}" for method in ("PUT", "PATCH") for name in _CHANGED],
-]
+    method, _, what = name.partition(" ")
+    place = (_NEW if method == "POST" else _THERE)[what]
+    return Target(method, *place(_World(service)))
 
 
 def _judge(reply: Reply) -> Reply:
@@ -483,9 +525,9 @@ def test_what_was_refused_left_nothing(service: Service) -> None:
     def counted() -> list[Any]:
         return [service.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables]
 
-    targets = _targets(service)
+    targets = [_target(service, name) for name in NAMES]
     before = counted()
-    for method, path, good in targets.values():
+    for method, path, good in targets:
         for body in (b"{", b"[]", {}, {**good, "nothing": 1}, b" " * (2 << 20)):
             if method == "PATCH" and body == {}:
                 continue

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from aiohttp import web
 
 from tests import shop
 from tests.service import Service
+from tests.waiting import Changes, until
 from tradepost.assembly import Deliveries
 from tradepost.webhooks import VerificationError, verify
 
@@ -50,6 +51,7 @@ class Receiver:
         self._service = service
         self._runner: web.AppRunner | None = None
         self._released = asyncio.Event()
+        self._came = Changes()
         self._late_answer = 204
         self.url = service.run(self._start())
 
@@ -62,7 +64,7 @@ class Receiver:
 
     def wait_for(self, count: int) -> None:
         """Waits until so many requests are open."""
-        self._service.run(until(lambda: self.now_open >= count))
+        self._service.run(self._came.until(lambda: self.now_open >= count))
 
     def ids(self) -> list[str]:
         """The ids of all that it got."""
@@ -95,6 +97,7 @@ class Receiver:
         self.got.append(delivery)
         self.now_open += 1
         self.most_open = max(self.most_open, self.now_open)
+        self._came.tell()
         try:
             answer = self.answer(delivery) if callable(self.answer) else self.answer
             if answer == HANG:
@@ -157,15 +160,6 @@ class Courier:
             if worker.idle:
                 return
             await worker.settle()
-
-
-async def until(holds: Callable[[], bool], meanwhile: Callable[[], Awaitable[Any]] | None = None) -> None:
-    """Waits until something holds, for which there is no signal; fails after 20 s."""
-    async with asyncio.timeout(20):
-        while not holds():
-            if meanwhile:
-                await meanwhile()
-            await asyncio.sleep(0.001)
 
 
 def an_endpoint(service: Service, url: str, *types: str, **members: Any) -> Any:

@@ -9,7 +9,8 @@ import pytest
 from tests import shop
 from tests.given_clock import GivenClock
 from tests.service import Service
-from tests.webhooks.courier import Courier, Receiver, an_endpoint, deliveries_of, until
+from tests.waiting import until
+from tests.webhooks.courier import Courier, Receiver, an_endpoint, deliveries_of
 from tradepost.events.event_type import EventType
 from tradepost.housekeeping import Housekeeping
 from tradepost.webhooks import verify, worker

@@ -13,7 +13,8 @@ from tests import shop
 from tests.conformance.store import sql
 from tests.given_clock import SECOND, GivenClock
 from tests.service import Service
-from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events, until
+from tests.waiting import until
+from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events
 from tradepost.clock import instant
 from tradepost.domain.webhook_delivery import RETRY_SLOTS, SLOTS
 from tradepost.events.outbox import delivery

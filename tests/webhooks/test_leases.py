@@ -16,7 +16,8 @@ import pytest
 from tests import shop
 from tests.given_clock import SECOND, GivenClock
 from tests.service import Service
-from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events, until
+from tests.waiting import until
+from tests.webhooks.courier import HANG, Courier, Receiver, an_endpoint, deliveries_of, events
 from tests.webhooks.figures import figure
 from tradepost.clock import instant
 from tradepost.events.outbox import delivery

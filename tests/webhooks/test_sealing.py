@@ -39,7 +39,7 @@ def test_processes_that_start_together_use_one_key(tmp_path: Path) -> None:
     """Of many that find no key file one makes it, and what any of them seals all can open."""
     path = tmp_path / "shop.key"
     with ExitStack() as life:
-        together = get_context("spawn")
+        together = get_context("forkserver")
         barrier, sealed = together.Barrier(4), together.Queue()
         for _ in range(4):
             process = together.Process(target=_seal, args=(path, barrier, sealed))
