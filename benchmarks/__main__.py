@@ -23,6 +23,7 @@ from benchmarks import (
     bench_subscribers,
     cores,
     table,
+    versions,
 )
 from benchmarks.bench_deliveries import DELIVERIES
 from benchmarks.bench_delivery_backlog import BACKLOG
@@ -38,6 +39,7 @@ from benchmarks.client import RefusedError
 from benchmarks.comparison import Comparison, compare, prepared
 from benchmarks.databases import Engine, unavailable
 from benchmarks.load import CONNECTIONS
+from benchmarks.ratios import FEWEST
 from benchmarks.servers import ROOT
 
 # Placing comes last: it changes what the others look at.
@@ -49,6 +51,7 @@ DELIVERING = (DELIVERIES, LATENCY, BACKLOG)
 
 class Options(argparse.Namespace):
     questions: list[str]
+    before: str | None
     seconds: float
     rounds: int
     engine: Engine | None
@@ -77,6 +80,10 @@ def main() -> int:
     _say(f"{CONNECTIONS} connections; {options.rounds} rounds of {options.seconds:g} s each, in turn")
     if why := cores.unpinnable():
         _say(f"note: {why}")
+    if options.before:
+        for engine in [options.engine] if options.engine else Engine:
+            _compare_versions(options.before, engine, options, failures)
+        return 1 if failures.count else 0
     if EXECUTOR in options.questions:
         with failures.noted(EXECUTOR):
             _say("", *bench_executor.lines(options.rounds))
@@ -110,6 +117,18 @@ def _ask_on(engine: Engine, options: Options, failures: Failures) -> None:
             _deliver(name, engine, options, failures, folder)
         if growing:
             _grow(engine, options, failures, folder)
+
+
+def _compare_versions(before: str, engine: Engine, options: Options, failures: Failures) -> None:
+    if why := unavailable(engine):
+        _say(f"\n{engine} skipped: {why}")
+        return
+    load = cores.load_average()
+    with failures.noted(f"versions ({engine})"), _folder() as folder:
+        with versions.prepared(before, engine, folder) as arena:
+            versions.compare(arena, options.questions, options.rounds, options.seconds)
+        _say("", *versions.lines(arena, engine))
+        _say(f"  load average {load:.1f} before, {cores.load_average():.1f} after")
 
 
 def _is_asked(comparison: Comparison, engine: Engine, options: Options) -> bool:
@@ -183,15 +202,26 @@ def _options() -> Options:
         "questions", nargs="*", metavar="question", help=f"of {', '.join(names)}; all unless told"
     )
     parser.add_argument(
-        "--seconds", type=float, default=3.0, help="of each measurement, after 1 s of warm-up"
+        "--seconds", type=float, help="of each measurement, after a warm-up; 3, or 1.5 for versions"
     )
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, help="3, or 15 for versions")
     parser.add_argument("--engine", type=Engine, choices=list(Engine), help="the one to measure on")
     parser.add_argument("--full", action="store_true", help="5 million orders and a backlog of 1 million too")
+    parser.add_argument(
+        "--before",
+        metavar="VERSION",
+        help="compare this checkout with another version of tradepost, a commit or tag of git, instead of"
+        f" with other services; of {', '.join(versions.QUESTIONS)}",
+    )
     options = parser.parse_args(namespace=Options())
+    names = list(versions.QUESTIONS) if options.before else names
     if unknown := set(options.questions) - set(names):
         parser.error(f"no such question: {', '.join(sorted(unknown))}")
-    options.questions = options.questions or names
+    options.questions = [name for name in names if name in options.questions] or names
+    options.rounds = options.rounds or (15 if options.before else 3)
+    options.seconds = options.seconds or (1.5 if options.before else 3.0)
+    if options.before and options.rounds < FEWEST:
+        parser.error(f"an interval takes {FEWEST} rounds")
     return options
 
 

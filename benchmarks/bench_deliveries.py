@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from time import monotonic, perf_counter, sleep
+from time import perf_counter
 
 import uvloop
 
@@ -32,8 +32,6 @@ _SLOW_PATHS = tuple(f"{SLOW}{number}" for number in range(256))
 _SLOW_EVENTS = 80
 _STEADY = (100, 300)  # events a second
 _STEADY_SECONDS = 10.0
-_LOOK_SECONDS = 0.05
-_LIMIT = 120.0
 
 _PER_SECOND = {Engine.SQLITE: 3_000, Engine.POSTGRES: 1_500}
 _OF_LOOP = {Engine.SQLITE: 0.4}
@@ -197,7 +195,7 @@ def _drain(shop: WebhookShop, sink: Sink, workers: int, events: int, folder: Pat
         pids = [sink.pid, *[worker.pid for worker in running]]
         before = [cores.cpu_seconds(pid) for pid in pids]
         uvloop.run(shop.let_go())
-        _wait_for(sink, events * len(shop.endpoints))
+        sink.wait_for(events * len(shop.endpoints))
         written_down = uvloop.run(shop.written_down())
         used = [cores.cpu_seconds(pid) - cpu for pid, cpu in zip(pids, before, strict=True)]
     return _drained(sink.take(), written_down, used[0], sum(used[1:]))
@@ -222,14 +220,6 @@ def _drained(arrived: Sequence[Arrival], written_down: float, sink_cpu: float, c
         twice=len(arrived) - distinct,
         length=arrived[0].length,
     )
-
-
-def _wait_for(sink: Sink, count: int) -> None:
-    deadline = monotonic() + _LIMIT
-    while (come := sink.count()) < count:
-        if monotonic() > deadline:
-            raise RuntimeError(f"of {count} deliveries {come} came within {_LIMIT:g} s")
-        sleep(_LOOK_SECONDS)
 
 
 def _steady(shop: WebhookShop, sink: Sink, events: int, folder: Path) -> Steady:

@@ -42,7 +42,7 @@ _SIZE = Size(users=1_000, products=10_000, orders=0)
 _ORDERS_EACH = 25
 _EXPORTED = ("users", "products", "orders")
 _COMPARED = 20
-_ERRORS = b'"errors":['
+ERRORS = b'"errors":['
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +188,7 @@ def ask(question: Question, arena: Arena, rounds: int, seconds: float) -> list[O
     """The outcome of tradepost comes first. RefusedError if the answers are not the same."""
     _compare_answers(question, arena.services)
     contestants = [
-        replace(service.asked(question.requests(service.shop)), mark_of_refusal=_ERRORS)
+        replace(service.asked(question.requests(service.shop)), mark_of_refusal=ERRORS)
         for service in arena.services
     ]
     return take_turns([*contestants, *_rest(question, arena)], rounds, seconds)

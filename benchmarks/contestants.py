@@ -37,8 +37,11 @@ class Served:
         return cls(name, server, [request.wire(host, key) for request in requests])
 
     def measure(self, seconds: float, warm_up: float) -> Sample:
-        load = Load(self.server.port, self.server.pid, self.requests, seconds, warm_up, self.mark_of_refusal)
-        return _sample_of(["benchmarks.load"], cores.LOAD_CORE, msgspec.msgpack.encode(load))
+        told = msgspec.msgpack.encode(self.load(seconds, warm_up))
+        return msgspec.json.decode(printed(["benchmarks.load"], cores.LOAD_CORE, told), type=Sample)
+
+    def load(self, seconds: float, warm_up: float) -> Load:
+        return Load(self.server.port, self.server.pid, self.requests, seconds, warm_up, self.mark_of_refusal)
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class Loop:
     def measure(self, seconds: float, warm_up: float) -> Sample:
         figures = {"--connections": CONNECTIONS, "--seconds": seconds, "--warm-up": warm_up}
         options = [word for name, figure in figures.items() for word in (name, str(figure))]
-        return _sample_of([self.module, "--database", self.database, *options], cores.SERVER_CORE)
+        output = printed([self.module, "--database", self.database, *options], cores.SERVER_CORE)
+        return msgspec.json.decode(output, type=Sample)
 
 
-def _sample_of(module: list[str], core: int, told: bytes = b"") -> Sample:
+def printed(module: list[str], core: int, told: bytes = b"") -> bytes:
     """What a module prints in a process of its own; RuntimeError with its last words if it fails."""
     child = subprocess.Popen(
         [sys.executable, "-m", *module],
@@ -78,4 +82,4 @@ def _sample_of(module: list[str], core: int, told: bytes = b"") -> Sample:
             raise
     if child.returncode:
         raise RuntimeError(f"{module[0]} failed:\n{last_words.decode()[-2_000:]}")
-    return msgspec.json.decode(output, type=Sample)
+    return output

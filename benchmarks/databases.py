@@ -3,8 +3,9 @@
 import asyncio
 import itertools
 import os
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -31,13 +32,17 @@ def unavailable(engine: Engine) -> str | None:
 
 
 @contextmanager
-def scratch(engine: Engine, folder: Path) -> Iterator[str]:
-    """The URL of a new and empty database."""
+def scratch(engine: Engine, folder: Path, copy_of: str | None = None) -> Iterator[str]:
+    """The URL of a new database: an empty one, or a copy of one that has no connections."""
     name = f"tradepost_bench_{os.getpid()}_{next(_numbers)}"
     if engine is Engine.SQLITE:
-        yield f"sqlite:///{folder.absolute() / name}.db"
+        url = f"sqlite:///{folder.absolute() / name}.db"
+        if copy_of:
+            _copy_file(copy_of, url)
+        yield url
         return
-    asyncio.run(_run_on_postgres(f"CREATE DATABASE {name}"))
+    template = f" TEMPLATE {urlsplit(copy_of).path[1:]}" if copy_of else ""
+    asyncio.run(_run_on_postgres(f"CREATE DATABASE {name}{template}"))
     try:
         yield urlsplit(_postgres_url())._replace(path=f"/{name}").geturl()
     finally:
@@ -54,6 +59,12 @@ def vacuum(engine: Engine, url: str) -> None:
     """What autovacuum does within a minute, unless it is off; at rest, so that statistics show no rush."""
     if engine is Engine.POSTGRES:
         asyncio.run(_run_on_postgres("VACUUM ANALYZE", url))
+
+
+def _copy_file(source: str, target: str) -> None:
+    files = [url.removeprefix("sqlite:///") for url in (source, target)]
+    with closing(sqlite3.connect(files[0])) as one, closing(sqlite3.connect(files[1])) as other:
+        one.backup(other)
 
 
 def _postgres_url() -> str:

@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._ask(time.perf_counter())
+        self.ask(time.perf_counter())
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._tally.over:
@@ -77,9 +77,10 @@ class Connection(asyncio.Protocol):
         if self._missing == 0:
             now = time.perf_counter()
             self._tally.latencies.append(now - self._sent)
-            self._ask(now)
+            self.ask(now)
 
-    def _ask(self, now: float) -> None:
+    def ask(self, now: float) -> None:
+        """Sends the next request."""
         self._sent = now
         self._transport.write(self._next_request())
 

@@ -62,7 +62,7 @@ class WebhookShop:
     def changes(self, count: int) -> list[Request]:
         """So many that each make an event, of one product after the other."""
         turns = zip(itertools.cycle(self.products), itertools.islice(self._numbers, count))
-        return [_change(product, f"Number {number}") for product, number in turns]
+        return [change(product, f"Number {number}") for product, number in turns]
 
     async def hold(self) -> None:
         """What waits for the endpoints goes on waiting."""
@@ -99,7 +99,7 @@ def webhook_shop(engine: Engine, folder: Path, name: str, urls: Sequence[str]) -
         log = folder / f"{name}.log"
         with WITHOUT_DELIVERIES.serve(database, key, log) as server, Client(server.port, key) as client:
             past, *products = look_around(client).products
-            client.send(_change(past, "Past"))
+            client.send(change(past, "Past"))
             endpoints = [_register(client, url) for url in urls]
         yield WebhookShop(name, engine, database, key, products, past, endpoints)
 
@@ -121,5 +121,5 @@ def _register(client: Client, url: str) -> str:
     return str(msgspec.json.decode(answer.body)["id"])
 
 
-def _change(product: str, name: str) -> Request:
+def change(product: str, name: str) -> Request:
     return Request("PATCH", f"/v1/products/{product}", msgspec.json.encode({"name": name}))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from sys import executable
-from time import perf_counter
+from time import monotonic, perf_counter, sleep
 from typing import cast
 
 import msgspec
@@ -26,6 +26,8 @@ from benchmarks.servers import Probe, free_port, serving
 HANGING = "/hanging"
 SLOW = "/slow/"
 SLOW_SECONDS = 0.3
+_LOOK_SECONDS = 0.02
+_LIMIT = 120.0
 _POST = b"POST "
 _TO_HANGING = b"POST /hanging "
 _TO_SLOW = b"POST /slow/"
@@ -104,6 +106,14 @@ class Sink:
     def count(self) -> int:
         """How many have come since they were taken."""
         return msgspec.msgpack.decode(self._client.send(_COUNT).body, type=int)
+
+    def wait_for(self, count: int) -> None:
+        """RuntimeError if fewer have come within two minutes."""
+        deadline = monotonic() + _LIMIT
+        while (come := self.count()) < count:
+            if monotonic() > deadline:
+                raise RuntimeError(f"of {count} deliveries {come} came within {_LIMIT:g} s")
+            sleep(_LOOK_SECONDS)
 
     def take(self) -> list[Arrival]:
         """What has come, and no more of it afterwards."""
