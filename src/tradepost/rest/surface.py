@@ -34,7 +34,7 @@ _NO_STORE = (b"cache-control", b"no-store")
 _PATCHES = (b"accept-patch", b"application/merge-patch+json, application/json")
 
 
-class Target(NamedTuple):
+class RequestTarget(NamedTuple):
     """What a request is addressed to, and the headers that every answer of it has.
 
     A target that cannot be served has a `refusal`. `versioned` tells whether the path names the version.
@@ -133,18 +133,18 @@ class Rest:
             () if versioned else ("version",),
         )
 
-    def _target(self, request: Request) -> Target:
+    def _target(self, request: Request) -> RequestTarget:
         """What the path names, in the version that the path or else the request names."""
         parts = request.path.split("/")
         if len(parts) == 1:  # `OPTIONS *`
-            return Target(None, None, [], versioned=True)
+            return RequestTarget(None, None, [], versioned=True)
         routes = self._by_segment.get(parts[1])
         if routes is not None:
             return self._target_in(routes, request, parts[2:], [], versioned=True)
         try:
             routes = self.routes[self._chosen(request, parts[1])]
         except Problem as refusal:
-            return Target(None, None, [_VARY_BY_VERSION], versioned=False, refusal=refusal)
+            return RequestTarget(None, None, [_VARY_BY_VERSION], versioned=False, refusal=refusal)
         return self._target_in(routes, request, parts[1:], [_VARY_BY_VERSION], versioned=False)
 
     def _target_in(
@@ -155,7 +155,7 @@ class Rest:
         headers: list[tuple[bytes, bytes]],
         *,
         versioned: bool,
-    ) -> Target:
+    ) -> RequestTarget:
         version, refusal = routes.version, None
         if routes.announced:
             headers = [*headers, *self.lifecycle.headers(version, request.base_url)]
@@ -163,7 +163,7 @@ class Rest:
                 message = f"API version {version.name} was retired; see /versions"
                 refusal = VersionRetired(message)
         place = None if refusal else routes.find(parts)
-        return Target(version, place, headers, versioned, refusal)
+        return RequestTarget(version, place, headers, versioned, refusal)
 
     def _chosen(self, request: Request, first: str) -> Version:
         """The version of a path without one: that of Accept, API-Version or ?version, else the default."""
