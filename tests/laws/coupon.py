@@ -1,5 +1,7 @@
 """Orders with a coupon: a copy of the program with one more member, and every way that the member lives in.
 
+Orders of the copy also have a carrier, and their lines a gift, which only PATCH takes.
+
 Run as a command on the path of such a copy, with a folder and the URLs of three databases, it prints what each
 way shows of the coupon, as JSON.
 """
@@ -20,11 +22,17 @@ from tradepost.cli.app import app
 from tradepost.settings import load
 
 _ROOT = Path(__file__).parents[2]
-_DECLARATION = """
+_DECLARATIONS = {
+    "order": """
     coupon: Annotated[
         str | None, Meta(description="What was redeemed.", max_length=20), FILTERABLE
     ] = None
-"""
+    carrier: Annotated[str | None, Meta(description="Who carries it."), PATCHED] = None
+""",
+    "line_item": """
+    gift: Annotated[str | None, Meta(description="For whom."), PATCHED] = None
+""",
+}
 _MIGRATION = """
 from alembic import op
 from tradepost.storage.migrations.columns import text
@@ -34,12 +42,14 @@ revision, down_revision = "9999", "{before}"
 
 def upgrade() -> None:
     op.add_column("orders", text("coupon", nullable=True))
+    op.add_column("orders", text("carrier", nullable=True))
+    op.add_column("line_items", text("gift", nullable=True))
 """
 _CREATE = "mutation($input: CreateOrderInput!) { createOrder(input: $input) { id coupon } }"
 _READ = "query($id: ID!) { order(id: $id) { coupon } }"
 
 
-def copied(folder: Path, declaration: str = _DECLARATION) -> Path:
+def copied(folder: Path) -> Path:
     """A copy of the program whose orders have a coupon; returns the folder that its package is in."""
     source = folder / "src"
     package = source / "tradepost"
@@ -47,7 +57,10 @@ def copied(folder: Path, declaration: str = _DECLARATION) -> Path:
     versions = package / "storage" / "migrations" / "versions"
     before = max(path.name.partition("_")[0] for path in versions.glob("[0-9]*.py"))
     (versions / "9999_coupons.py").write_text(_MIGRATION.format(before=before))
-    _insert(package / "domain" / "order.py", "    shipping_address_id: ", declaration)
+    for name, declaration in _DECLARATIONS.items():
+        file = package / "domain" / f"{name}.py"
+        _insert(file, "\n\nclass ", "\nfrom tradepost.domain.record import PATCHED\n")
+        _insert(file, "    shipping_address_id: " if name == "order" else "    sku: ", declaration)
     shutil.copytree(_ROOT / "contract", folder / "contract")
     schema = folder / "contract" / "schema.graphql"
     _insert(schema, '  "Where it is sent: the address', "  coupon: String\n")
@@ -84,11 +97,30 @@ def shown_by(service: Service) -> dict[str, Any]:
             for each in service.call("PUT", path, {**body, "coupon": "x" * 21}).json["errors"]
         },
         "PUT without": _written(service, "PUT", path, body),
+        "PATCHED": _patched(service, path, body),
         "PUT again": _written(service, "PUT", path, {**body, "coupon": 'a, "b"'}),
         "events": shop.told(service, f"orders/{one['id']}"),
         "GraphQL, created": created["coupon"],
         "GraphQL, read": got(service, _READ, {"id": one["id"]})["order"]["coupon"],
     }
+
+
+def _patched(service: Service, path: str, body: Any) -> list[Any]:
+    """The carrier of an order and the gift of its line, before and after a PATCH sets them, and after a PUT."""
+    line = f"/v1/line-items/{body['lineItems'][0]['id']}"
+    ignored = {**body, "carrier": "PUT", "lineItems": [{**body["lineItems"][0], "gift": "PUT"}]}
+    shown = []
+    for target, method, sent in (
+        (path, "PUT", ignored),
+        (path, "PATCH", {"carrier": "Royal Mail"}),
+        (line, "PATCH", {"gift": "Ada"}),
+        (path, "PUT", ignored),
+        (path, "PATCH", {"lineItems": body["lineItems"]}),
+    ):
+        assert service.call(method, target, sent).status == 200
+        order = shop.get(service, path)
+        shown.append([order["carrier"], order["lineItems"][0]["gift"]])
+    return shown
 
 
 def _written(service: Service, method: str, path: str, body: Any) -> Any:
@@ -100,14 +132,14 @@ def _written(service: Service, method: str, path: str, body: Any) -> Any:
 
 
 def _transferred(url: str, other: str, form: str, folder: Path) -> list[Any]:
-    """The coupons of a database, after an export from it and an import into another."""
+    """The coupons and carriers of a database, after an export from it and an import into another."""
     for what in ("users", "products", "orders"):
         file = str(folder / f"{what}.{form}")
         _command(url, "export", what, file)
         _command(other, "import", what, file)
     service = Service(other)
     try:
-        return [each["coupon"] for each in shop.walked(service, "/v1/orders")]
+        return [[each["coupon"], each["carrier"]] for each in shop.walked(service, "/v1/orders")]
     finally:
         service.stop()
 

@@ -25,12 +25,13 @@ SHOWN = {
     "PUT": "PUT, it's",
     "PUT too long": {"coupon": "must be a string of at most 20 characters or null"},
     "PUT without": None,
+    "PATCHED": [[None, None], ["Royal Mail", None], *[["Royal Mail", "Ada"]] * 3],
     "PUT again": LAST,
-    "events": ["order.placed", *["order.updated"] * 5],
+    "events": ["order.placed", *["order.updated"] * 7],
     "GraphQL, created": "CREATED",
     "GraphQL, read": LAST,
-    "jsonl": ["CREATED", LAST],
-    "csv": ["CREATED", LAST],
+    "jsonl": [["CREATED", None], [LAST, "Royal Mail"]],
+    "csv": [["CREATED", None], [LAST, "Royal Mail"]],
 }
 
 
