@@ -1,6 +1,7 @@
 """Access control of every HTTP surface: who calls, and whether they are within their rate."""
 
-from typing import NamedTuple
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tradepost.access.api_keys import Doorkeeper
 from tradepost.access.caller import Caller, Permission
@@ -9,7 +10,7 @@ from tradepost.http.request import Request
 from tradepost.problems import Problem, RateLimited, Unauthenticated
 
 
-class Admission(NamedTuple):
+class Admission(Struct, frozen=True):
     """The outcome for a request: its caller, the bucket it draws from, and what is left in that.
 
     A request that is not let in has a `refusal`: `Unauthenticated` or `RateLimited`.
@@ -41,11 +42,14 @@ class AccessControl:
     async def admit(self, request: Request) -> Admission:
         """Lets a request in, or not. It draws one request from the bucket; raises nothing."""
         try:
-            caller = await self.caller(request.headers.get(b"authorization"))
+            found = self._doorkeeper.caller(request.headers.get(b"authorization"))
+            caller = found if isinstance(found, Caller) else await found
         except Unauthenticated as refusal:
             drawn = await self.draw(Admission(None, request.client), 1)
-            return drawn if drawn.refusal else drawn._replace(refusal=refusal)
-        return await self.draw(Admission(caller, caller.key_id), 1)
+            return drawn if drawn.refusal else replace(drawn, refusal=refusal)
+        taken = self._limits.take(caller.key_id, 1)
+        verdict = taken if isinstance(taken, Verdict) else await taken
+        return Admission(caller, caller.key_id, verdict, self._refusal(verdict))
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """The caller with this `Authorization`; raises `Unauthenticated`."""
@@ -57,14 +61,16 @@ class AccessControl:
 
         A cost above a whole bucket counts as a whole bucket.
         """
+        taken = self._limits.take(admission.bucket, min(cost, self._limits.limit.requests))
+        verdict = taken if isinstance(taken, Verdict) else await taken
+        return Admission(admission.caller, admission.bucket, verdict, self._refusal(verdict))
+
+    def _refusal(self, verdict: Verdict) -> RateLimited | None:
+        if verdict.allowed:
+            return None
         limit = self._limits.limit
-        drawn = self._limits.take(admission.bucket, min(cost, limit.requests))
-        verdict = drawn if isinstance(drawn, Verdict) else await drawn
-        refusal = None
-        if not verdict.allowed:
-            message = f"More than {limit.requests} requests in {limit.seconds} s"
-            refusal = RateLimited(message, retry_after=verdict.reset)
-        return Admission(admission.caller, admission.bucket, verdict, refusal)
+        message = f"More than {limit.requests} requests in {limit.seconds} s"
+        return RateLimited(message, retry_after=verdict.reset)
 
     async def give_back(self, admission: Admission, cost: float = 1) -> Admission:
         """Undoes a draw, because a 304 is free."""
@@ -72,7 +78,7 @@ class AccessControl:
         if admission.verdict is None:
             return admission
         remaining = min(self._limits.limit.requests, admission.verdict.remaining + int(cost))
-        return admission._replace(verdict=admission.verdict._replace(remaining=remaining))
+        return replace(admission, verdict=admission.verdict._replace(remaining=remaining))
 
 
 def rate_headers(limit: Limit, verdict: Verdict) -> list[tuple[bytes, bytes]]:

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tradepost.http.access_control import Admission
 from tradepost.http.answers import Answer, problem_answer
@@ -12,7 +13,7 @@ from tradepost.problems import Internal, Problem
 _log = logging.getLogger("tradepost.http")
 
 
-class Exchange(NamedTuple):
+class Exchange(Struct, frozen=True):
     """`route` is the template of the path, `admission` the outcome of access control if it got so far."""
 
     answer: Answer

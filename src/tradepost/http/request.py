@@ -55,7 +55,9 @@ class Request:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.headers: dict[bytes, bytes] = _headers(scope["headers"])
-        self.id = self._own_id() or fallback_id
+        request_id = self.headers.get(b"x-request-id")
+        sane = request_id is not None and _ID.fullmatch(request_id)
+        self.id = request_id.decode() if request_id is not None and sane else fallback_id
         self.use = DatabaseUse()
 
     @property
@@ -65,11 +67,6 @@ class Request:
             return self._configured_url
         host = self.headers.get(b"host", b"localhost").decode("latin-1").rstrip(" \t")
         return f"{self.scope['scheme']}://{host}"
-
-    def _own_id(self) -> str | None:
-        """The `X-Request-Id` of the client, if it is a sane one."""
-        request_id = self.headers.get(b"x-request-id")
-        return request_id.decode() if request_id is not None and _ID.fullmatch(request_id) else None
 
     @property
     def client(self) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from tradepost.access.caller import Permission
 from tradepost.domain.record import Record
 from tradepost.rest import verbs
@@ -45,7 +47,7 @@ class Route:
     alternative: Shape | None = None  # what a POST creates whose body has members of that
 
 
-class Place(NamedTuple):
+class Place(Struct, frozen=True):
     """What a path names: a route, with the ids in it."""
 
     route: Route

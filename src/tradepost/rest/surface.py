@@ -4,7 +4,8 @@ Order of refusal: path, life of the version, key, rate, method, permission, `Acc
 """
 
 from datetime import date
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from tradepost.http import exchange
 from tradepost.http.access_control import AccessControl, Admission
@@ -34,7 +35,7 @@ _NO_STORE = (b"cache-control", b"no-store")
 _PATCHES = (b"accept-patch", b"application/merge-patch+json, application/json")
 
 
-class RequestTarget(NamedTuple):
+class RequestTarget(Struct, frozen=True):
     """What a request is addressed to, and the headers that every answer of it has.
 
     A target that cannot be served has a `refusal`. `versioned` tells whether the path names the version.
@@ -110,13 +111,13 @@ class Rest:
         self, request: Request, admission: Admission, place: Place, version: Version, *, versioned: bool
     ) -> Call:
         """The request as its handler takes it; raises what stands in its way."""
-        admission.admitted()
+        caller = admission.admitted()
         route = place.route
         verb = route.verbs.get(request.method)
         if verb is None:
             message = f"{request.method} is not allowed here; use {route.allow}"
             raise MethodNotAllowed(message, allow=route.allow)
-        caller = admission.admitted(verb.permission)
+        verb.permission.check(caller)
         content_type = _JSON
         if b"accept" in request.headers:
             content_type = negotiation.accepted(request.headers[b"accept"], version.only).content_type
@@ -124,6 +125,7 @@ class Rest:
             request,
             caller,
             verb.permission,
+            verb.permission.owner(caller),
             route.shape,
             self.performer,
             content_type,

@@ -41,6 +41,7 @@ class Call:
     request: Request
     caller: Caller
     permission: Permission
+    owner: str | None  # the user whose items alone the caller sees; None if it sees all
     shape: Shape
     performer: Performer
     content_type: bytes
@@ -57,11 +58,6 @@ class Call:
     def check_query(self, *known: str) -> dict[str, str]:
         """The query parameters; raises `Malformed` for one that is not known."""
         return self.request.check_query(*known, *self.known_parameters)
-
-    @property
-    def owner(self) -> str | None:
-        """The user whose items alone the caller sees; None if it sees all."""
-        return self.permission.owner(self.caller)
 
     @property
     def actions(self) -> Actions:
