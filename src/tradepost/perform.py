@@ -91,8 +91,8 @@ class Performer:
             with request or nullcontext():
                 performed = await self.database.write(work)
         except UniqueViolation as violation:
-            record, name = member_at(violation.table, violation.column)
-            message = f"Another {record.kind} has this {name}"
+            kind, name = member_at(violation.table, violation.column)
+            message = f"Another {kind} has this {name}"
             raise Duplicate(message, [MemberError((name,), message, "duplicate")]) from None
         if announced:
             self.database.wake()

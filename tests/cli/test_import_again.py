@@ -90,7 +90,7 @@ def test_a_row_that_only_the_database_can_refuse_takes_no_other_along(
     rows[20]["lineItems"] = rows[150]["lineItems"] = [taken]
     ended = tradepost("import", "orders", json_lines(tmp_path / "orders.jsonl", rows))
     assert "200 read, 199 imported, 0 already there, 1 rejected" in ended.out
-    assert "line 151: id Another order has this id" in ended.err
+    assert "line 151: id Another line item has this id" in ended.err
     assert asked(tradepost.url, "SELECT count(*) FROM events WHERE type LIKE '%order.placed'") == [(199,)]
 
 

@@ -12,7 +12,7 @@ from tradepost.actions.change import Change, Rows
 from tradepost.actions.standard import Refusals, StandardActions
 from tradepost.actions.stock import LockedProduct, Products
 from tradepost.domain.address import Address
-from tradepost.domain.input import Values
+from tradepost.domain.input import Input, Values, names_of
 from tradepost.domain.line_item import LineItem
 from tradepost.domain.money import MAX_TOTAL
 from tradepost.domain.order import Order, is_final, moves
@@ -21,11 +21,7 @@ from tradepost.problems import Final, Invalid, MemberError, Path
 from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import orders
 
-_WRITABLE = tuple(
-    each.name
-    for each in members(LineItem)
-    if not each.read_only and not (each.belongs_to and each.belongs_to.embedded)
-)
+_WRITABLE = tuple(each.name for each in Input(LineItem, names_of(LineItem), frozenset({"order_id"})).taken)
 
 
 class Orders(StandardActions[Order]):
@@ -248,7 +244,7 @@ async def lines_of(change: Change, order_id: str) -> list[LineItem]:
 
 
 def own(line: Any) -> dict[str, Any]:
-    """The writable values of a line, of a body or of the store."""
+    """The values that the body of an order gives a line, of a body or of the store."""
     return {name: getattr(line, name) for name in _WRITABLE}
 
 

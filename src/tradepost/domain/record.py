@@ -77,6 +77,9 @@ class Checked:
     check: Callable[[Any], str | None]
 
 
+_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length")  # of `Meta`
+
+
 def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if typing.get_origin(hint) is Annotated:
         return hint.__origin__, hint.__metadata__
@@ -191,7 +194,7 @@ def _member(name: str, hint: Any, default: Any) -> Member:
     metas = [extra for extra in extras if isinstance(extra, Meta)]
     return Member(
         name=name,
-        type=Annotated[inner, *metas] if metas else inner,
+        type=_bounded(inner, metas) if metas else inner,
         default=default,
         nullable=type(None) in typing.get_args(inner),
         marks=frozenset(extra for extra in extras if isinstance(extra, Mark)),
@@ -201,6 +204,16 @@ def _member(name: str, hint: Any, default: Any) -> Member:
         description=next((meta.description for meta in metas if meta.description), ""),
         values=values_of(inner),
     )
+
+
+def _bounded(inner: Any, metas: list[Meta]) -> Any:
+    """A type with its bounds; those of a nullable type are bounds of its values, as msgspec requires."""
+    bounds = {name: getattr(meta, name) for meta in metas for name in _BOUNDS}
+    if type(None) not in typing.get_args(inner) or set(bounds.values()) == {None}:
+        return Annotated[inner, *metas]
+    value = next(each for each in typing.get_args(inner) if each is not type(None))
+    described = [Meta(description=meta.description) for meta in metas]
+    return Annotated[Annotated[value, Meta(**bounds)] | None, *described]
 
 
 def _without_none(hint: Any) -> Any:

@@ -71,10 +71,13 @@ def folded(member: Member) -> str:
     return f"{member.name}_key"
 
 
-def member_at(table_name: str, column: str) -> tuple[type[Record], str]:
-    """The record of a table and the member that a column holds; KeyError if it is no record's table."""
-    record: type[Record] = metadata.tables[table_name].info["record"]
-    return record, next((each.name for each in members(record) if folded(each) == column), column)
+def member_at(table_name: str, column: str) -> tuple[str, str]:
+    """What the rows of a table are called, and the member that a column holds."""
+    record: type[Record] | None = metadata.tables[table_name].info.get("record")
+    if record is None:
+        return "item", column
+    name = next((each.name for each in members(record) if folded(each) == column), column)
+    return record.kind.replace("_", " "), name
 
 
 def _columns(record: type[Record]) -> list[Column[str]]:

@@ -26,7 +26,7 @@ class AddressKind:
     shape = RowShape(AddressRow)
 
     def __init__(self) -> None:
-        self.input = Input(AddressRow, names_of(AddressRow))
+        self.input = Input(AddressRow, names_of(AddressRow), patching=True)
 
     def entry(self, values: Values, now_ms: int) -> Entry:
         errors = list(user_errors(values))

@@ -39,7 +39,7 @@ class OrderKind:
     shape = RowShape(OrderRow, LineRow)
 
     def __init__(self) -> None:
-        self.input = Input(OrderRow, names_of(OrderRow))
+        self.input = Input(OrderRow, names_of(OrderRow), patching=True)
 
     def entry(self, values: Values, now_ms: int) -> Entry:
         errors = [*_identity_errors(values), *_line_errors(values["line_items"], now_ms)]

@@ -30,7 +30,7 @@ class SimpleKind:
     ) -> None:
         self.record = record
         self.shape = RowShape(row)
-        self.input = Input(row, names_of(row))
+        self.input = Input(row, names_of(row), patching=True)
         self._identity = identity
         self._by_identity = by_identity
 
