@@ -1,6 +1,7 @@
 """What an import rejects is told in words of the file, never of Python or of a library."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,13 @@ from tests.cli.test_import_orders import BAD_ORDERS
 from tests.laws.test_messages import FOREIGN, VALUES
 from tradepost.domain.input import names_of
 from tradepost.transfer.row import AddressRow, OrderRow, ProductRow, UserRow
+
+
+@pytest.fixture
+def tradepost(commands: Callable[[str], Commands]) -> Commands:
+    """The command line on one engine: messages do not depend on the storage."""
+    return commands("sqlite")
+
 
 GOOD: dict[str, dict[str, Any]] = {
     "users": {"name": "Ada", "email": "ada@shop.example"},
