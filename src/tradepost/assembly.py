@@ -98,7 +98,7 @@ def performer(found: Settings, store: Database, clock: Clock, resources: tuple[R
 def sealer(found: Settings) -> Sealer:
     """What keeps secrets sealed: with the keys of the settings, else with one in a file."""
     if found.env == "production" and not found.database_file and not found.encryption_key:
-        message = "TRADEPOST_ENCRYPTION_KEY has to be set in production: `openssl rand -base64 32` makes one"
+        message = "TRADEPOST_ENCRYPTION_KEY must be set in production: `openssl rand -base64 32` makes one"
         raise BadSetting(message)
     return Sealer(found.encryption_key, Path(f"{found.database_file or 'tradepost'}.key"))
 

@@ -39,12 +39,15 @@ def parse_instant(text: str) -> int:
     """Any RFC 3339 date-time, or a bare date (its midnight UTC), to milliseconds; ValueError otherwise."""
     if len(text) == _DATE_LENGTH:
         text += "T00:00:00Z"
-    if not _RFC3339.fullmatch(text):
-        message = "is not an RFC 3339 date-time such as 2026-11-20T08:15:30.123Z"
+    try:
+        moment = datetime.fromisoformat(text.upper()) if _RFC3339.fullmatch(text) else None
+    except ValueError:  # there is no such day, hour or offset
+        moment = None
+    if moment is None:
+        message = "must be an RFC 3339 date-time such as 2026-11-20T08:15:30.123Z"
         raise ValueError(message)
-    moment = datetime.fromisoformat(text.upper())
     if not _FIRST_YEAR <= moment.year < _LAST_YEAR:
-        message = "is out of range"
+        message = f"must be from the year {_FIRST_YEAR} to {_LAST_YEAR - 1}"
         raise ValueError(message)
     return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
 

@@ -63,25 +63,32 @@ def test_rows_of_a_table_make_one_order(tradepost: Commands, tmp_path: Path) -> 
 
 
 BAD_ORDERS = {
-    "userEmail names no user": order(1, userEmail="nobody@shop.example"),
-    "userId names no user": {**order(2, userId="018df7c5-6f3f-7000-8000-000000000001"), "userEmail": None},
+    "userEmail must be the email of an existing user": order(1, userEmail="nobody@shop.example"),
+    "userId must be the id of an existing user": {
+        **order(2, userId="018df7c5-6f3f-7000-8000-000000000001"),
+        "userEmail": None,
+    },
     "userEmail is required": {**order(3), "userEmail": None},
     "userEmail is redundant": order(4, userId="018df7c5-6f3f-7000-8000-000000000001"),
     "reference is required": order(5, reference=None),
-    "lineItems[0].sku names no product": order(6, {"sku": "S-9", "quantity": 1}),
+    "lineItems[0].sku must be the sku of an existing product": order(6, {"sku": "S-9", "quantity": 1}),
     "lineItems[0].sku is required": order(7, {"quantity": 1}),
     "lineItems[1] is priced in EUR": order(8, {"sku": "S-1", "quantity": 1}, {"sku": "S-3", "quantity": 1}),
-    "lineItems[0].unitPrice has more decimals": order(9, {"sku": "S-1", "quantity": 1, "unitPrice": 1.001}),
-    "lineItems[0].unitPrice is above": order(10, {"sku": "S-1", "quantity": 1, "unitPrice": 1e12}),
-    "lineItems[0].quantity Expected": order(11, {"sku": "S-1", "quantity": 10_001}),
-    "lineItems has to hold": {**order(12), "lineItems": []},
-    "currency is not": order(13, currency="QQQ"),
-    "shippingAddressId names no address": order(14, shippingAddressId="018df7c5-6f3f-7000-8000-000000000001"),
+    "lineItems[0].unitPrice must have at most 2 decimals": order(
+        9, {"sku": "S-1", "quantity": 1, "unitPrice": 1.001}
+    ),
+    "lineItems[0].unitPrice must be at most": order(10, {"sku": "S-1", "quantity": 1, "unitPrice": 1e12}),
+    "lineItems[0].quantity must be an integer from 1 to 10000": order(11, {"sku": "S-1", "quantity": 10_001}),
+    "lineItems must be an array of 1 to 100 items": {**order(12), "lineItems": []},
+    "currency must be": order(13, currency="QQQ"),
+    "shippingAddressId must be the id of one of the user's addresses": order(
+        14, shippingAddressId="018df7c5-6f3f-7000-8000-000000000001"
+    ),
     "shippingAddress.country": order(
         15,
         shippingAddress={"recipient": "A", "line1": "1", "city": "B", "postalCode": "1", "country": "XX"},
     ),
-    "status is none of PENDING, ": order(16, status="SENT"),
+    "status must be one of PENDING, ": order(16, status="SENT"),
     "lineItems add up to more": order(17, *({"sku": "S-1", "quantity": 10_000, "unitPrice": 1e9},) * 2),
     "color is not a member": order(18, color="red"),
     "lineItems[0].id must be": order(19, {"sku": "S-1", "quantity": 1, "id": "x"}),

@@ -412,8 +412,8 @@ def problem(status: int, detail: str, *errors: tuple[str, str]) -> tuple[int, An
         (problem(401, "The API key is unknown"), "does not accept the API key; set another with --key or TRADEPOST_KEY"),
         (problem(403, "The key lacks webhooks:write"), "answered 403: The key lacks webhooks:write"),
         (
-            problem(422, "is bad", ("url", "has to be an https URL")),
-            "must run with TRADEPOST_WEBHOOK_ALLOW_PRIVATE=1 (url has to be an https URL)",
+            problem(422, "is bad", ("url", "must be an https URL")),
+            "must run with TRADEPOST_WEBHOOK_ALLOW_PRIVATE=1 (url must be an https URL)",
         ),
         (
             problem(422, "is bad", ("eventTypes[0]", "matches no type")),

@@ -26,7 +26,7 @@ BAD_USERS = {
     "createdAt must be the instant in the id": user(
         6, id="018df7c5-6f3f-7000-8000-000000000001", createdAt="2024-02-29"
     ),
-    "createdAt is in the future": user(7, createdAt="2999-01-01"),
+    "createdAt must not be in the future": user(7, createdAt="2999-01-01"),
     "deletedAt": user(8, deletedAt=INSTANT),
 }
 

@@ -402,9 +402,9 @@ def test_a_post_that_is_cancelled_hangs_up(run: Run, caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize(
     ("url", "error"),
     [
-        ("ftp://127.0.0.1/", "the URL is not allowed: it has to be an https or http URL"),
+        ("ftp://127.0.0.1/", "the URL is not allowed: it must be an https or http URL"),
         ("http://169.254.169.254/", "the address is not allowed: a cloud's metadata address"),
-        ("nonsense", "the URL is not allowed: it has to be an https or http URL"),
+        ("nonsense", "the URL is not allowed: it must be an https or http URL"),
     ],
 )
 def test_a_url_that_is_no_target_is_not_tried(run: Run, url: str, error: str) -> None:

@@ -217,7 +217,7 @@ def test_each_bad_entry_is_named_by_its_place(service: Service, method: str) -> 
     ] == [
         ("eventTypes[0]", "#/eventTypes/0", "type", "must be a string"),
         ("eventTypes[2]", "#/eventTypes/2", "type", "must be a string"),
-        ("eventTypes[3]", "#/eventTypes/3", "invalid", "contains a NUL character; remove it"),
+        ("eventTypes[3]", "#/eventTypes/3", "invalid", "must not contain a NUL character"),
         ("status", "#/status", "unknown_value", "must be one of ENABLED, DISABLED"),
     ]
 
@@ -225,9 +225,9 @@ def test_each_bad_entry_is_named_by_its_place(service: Service, method: str) -> 
 @pytest.mark.parametrize(
     ("types", "code", "message"),
     [
-        ("*", "type", "Expected `array`, got `str`"),
-        ([1] * 101, "length", "Expected `array` of length <= 100"),
-        ([], "length", "Expected `array` of length >= 1"),
+        ("*", "type", "must be an array of 1 to 100 items"),
+        ([1] * 101, "length", "must be an array of 1 to 100 items"),
+        ([], "length", "must be an array of 1 to 100 items"),
     ],
 )
 def test_a_list_that_is_none_is_named_itself(service: Service, types: Any, code: str, message: str) -> None:

@@ -107,7 +107,7 @@ def test_another_key_stops_the_start(engine: str, new_service: Callable[..., Ser
 
 def test_production_on_postgresql_needs_a_key(new_database: Callable[[str], str]) -> None:
     """Where a key file would be one for each machine, the setting has to be there."""
-    with pytest.raises(AssertionError, match="TRADEPOST_ENCRYPTION_KEY has to be set"):
+    with pytest.raises(AssertionError, match="TRADEPOST_ENCRYPTION_KEY must be set"):
         run(environment(new_database("postgresql"), env="production"), "serve", "--port", "0")
 
 

@@ -87,7 +87,7 @@ class Doorkeeper:
         scheme, _, token = authorization.partition(b" ")
         token = token.strip(b" ")
         if scheme.lower() != b"bearer" or not token.startswith(b"tp_"):
-            message = "The Authorization header has to be `Bearer tp_…`"
+            message = 'The Authorization header must be "Bearer tp_…"'
             raise Unauthenticated(message, challenge=_INVALID)
         hashed = hashlib.sha256(token).hexdigest()
         row = await self._database.reading().row(api_keys.BY_HASH, hash=hashed)

@@ -60,5 +60,5 @@ def _expiry_errors(values: Values, now_ms: int) -> list[MemberError]:
     expires_at = values.get("expires_at")
     with suppress(ValueError):
         if expires_at is not None and parse_instant(expires_at) <= now_ms:
-            return [MemberError(("expires_at",), "is in the past", "out_of_range")]
+            return [MemberError(("expires_at",), "must be in the future", "out_of_range")]
     return []

@@ -139,7 +139,9 @@ async def _pending(change: Change, order_id: str | None) -> _PendingOrder:
     row = await change.tx.row(statements_of(Order).lock, id=order_id)
     order = None if row is None else statements_of(Order).load(row)
     if order is None or change.caller.user_id not in (None, order.user_id):
-        return _PendingOrder([MemberError(("order_id",), "names no order", "unknown")], [])
+        return _PendingOrder(
+            [MemberError(("order_id",), "must be the id of an existing order", "unknown")], []
+        )
     errors = []
     if is_final(order.status):
         message = f"names an order that is {order.status}; its lines cannot change"

@@ -209,7 +209,7 @@ async def _judge_new(change: Change, values: Values) -> _OrderDraft:
     lines = _Lines([], values.get("line_items", []))
     products, errors = await _products(change, values, lines)
     if values.get("status", "PENDING") != "PENDING":
-        errors.append(MemberError(("status",), "of a new order is PENDING", "invalid_transition"))
+        errors.append(MemberError(("status",), "must be PENDING in a new order", "invalid_transition"))
     address, address_errors = await _address(change, values.get("user_id"), values.get("shipping_address_id"))
     errors = [*errors, *address_errors, *lines.errors(products, None)]
     return _OrderDraft(errors, lines, products, address)
@@ -279,7 +279,9 @@ def unorderable(
     for at, product_id in lines:
         product = products.get(product_id)
         if product is None or product.deleted_at is not None:
-            errors.append(MemberError((*at, "product_id"), "names no product", "unknown"))
+            errors.append(
+                MemberError((*at, "product_id"), "must be the id of an existing product", "unknown")
+            )
         elif product.status != "ACTIVE":
             errors.append(MemberError((*at, "product_id"), "names an archived product", "archived"))
         elif product.currency != (currency or product.currency):
@@ -339,7 +341,7 @@ async def _products(change: Change, values: Values, lines: _Lines) -> tuple[Prod
         return await stock.lock(change, lines.after), []
     products, status = await stock.lock_for(change, lines.after, values["user_id"])
     if status is None or change.caller.user_id not in (None, values["user_id"]):
-        return products, [MemberError(("user_id",), "names no user", "unknown")]
+        return products, [MemberError(("user_id",), "must be the id of an existing user", "unknown")]
     if status != "ACTIVE":
         return products, [MemberError(("user_id",), "names a deactivated user", "deactivated")]
     return products, []
@@ -354,7 +356,9 @@ async def _address(
     row = await change.tx.row(statements_of(Address).get, id=address_id)
     address = statements_of(Address).load(row) if row is not None else None
     if address is None or address.user_id != user_id:
-        return None, [MemberError(("shipping_address_id",), "names no address of the user", "unknown")]
+        return None, [
+            MemberError(("shipping_address_id",), "must be the id of one of the user's addresses", "unknown")
+        ]
     snapshot = {each.json_name: getattr(address, each.name) for each in members(Address)}
     return msgspec.json.encode(snapshot).decode(), []
 

@@ -45,7 +45,7 @@ class StandardActions(Generic[R]):
         """The rules that `values` break, as far as they could be read; they replace those of `current`."""
         del current
         unknown = [
-            MemberError((key.name,), f"names no {link.parent.kind}", "unknown")
+            MemberError((key.name,), f"must be the id of an existing {link.parent.kind}", "unknown")
             for key, link in parents(self.record)
             if values.get(key.name) is not None
             and await change.tx.row(statements_of(link.parent).exists, id=values[key.name]) is None

@@ -29,7 +29,9 @@ class WebhookDeliveries(StandardActions[WebhookDelivery]):
         errors = await endpoint_errors(change, values.get("endpoint_id"))
         event_id = values.get("event_id")
         if event_id is not None and await _type_of(change, event_id) is None:
-            errors.append(MemberError(("event_id",), "names no event that is still kept", "unknown"))
+            errors.append(
+                MemberError(("event_id",), "must be the id of an event that is still kept", "unknown")
+            )
         return errors
 
     async def create(self, change: Change, values: Values) -> Rows:
@@ -53,7 +55,7 @@ async def endpoint_errors(change: Change, endpoint_id: str | None) -> list[Membe
         return []
     row = await change.tx.row(statements_of(WebhookEndpoint).get, id=endpoint_id)
     if row is None:
-        return [MemberError(("endpoint_id",), "names no webhook endpoint", "unknown")]
+        return [MemberError(("endpoint_id",), "must be the id of an existing webhook endpoint", "unknown")]
     if statements_of(WebhookEndpoint).load(row).status == "DISABLED":
         message = "names an endpoint that is DISABLED; set its status to ENABLED first"
         return [MemberError(("endpoint_id",), message, "disabled")]

@@ -95,7 +95,7 @@ def patterns(emitter: Emitter, event_types: Iterable[str]) -> set[str]:
 def unknown_types(emitter: Emitter, event_types: Iterable[str] | None) -> list[MemberError]:
     """The entries of `eventTypes` that match no type of the catalogue."""
     return [
-        MemberError(("event_types", index), "matches no type of event; see /event-types", "unknown")
+        MemberError(("event_types", index), "must match a type of event that /event-types lists", "unknown")
         for index, pattern in enumerate(_patterns(emitter, event_types or ()))
         if pattern is None
     ]

@@ -138,7 +138,7 @@ def _period_errors(values: Values, now_ms: int) -> list[MemberError]:
     if begins is None:
         return []
     if ends is not None and parse_instant(ends) <= parse_instant(begins):
-        return [MemberError(("to",), "is not after from", "out_of_range")]
+        return [MemberError(("to",), "must be after from", "out_of_range")]
     if parse_instant(begins) >= now_ms:
-        return [MemberError(("from_",), "is not in the past", "out_of_range")]
+        return [MemberError(("from_",), "must be in the past", "out_of_range")]
     return []

@@ -14,12 +14,12 @@ def check_email(address: str) -> str | None:
     if _PLAIN.fullmatch(address) and "--" not in address and address.index("@") <= _MAX_LOCAL:
         return None
     if len(address.rpartition("@")[0].encode()) > _MAX_LOCAL:
-        return f"has more than {_MAX_LOCAL} bytes before the @ (RFC 5321, 4.5.3.1.1)"
+        return f"must have at most {_MAX_LOCAL} bytes before the @ (RFC 5321, 4.5.3.1.1)"
     # Loaded when first needed: it brings the whole of IDNA with it.
     from email_validator import EmailNotValidError, validate_email  # noqa: PLC0415
 
     try:
         validate_email(address, check_deliverability=False, test_environment=True)
     except EmailNotValidError as error:
-        return f"is not a valid email address: {error}"
+        return f"must be a valid email address: {error}"
     return None

@@ -267,10 +267,13 @@ def _faults(value: Any, kind: Any, at: Path, *, items: bool = True) -> Iterator[
         for index, item in enumerate(value):
             yield from _faults(item, item_kind, (*at, index))
     elif isinstance(value, str) and "\x00" in value:  # no database is asked about it
-        yield MemberError(at, "contains a NUL character; remove it", "invalid")
+        yield MemberError(at, "must not contain a NUL character", "invalid")
 
 
 def _unreadable(error: Exception) -> Malformed:
     if isinstance(error, RecursionError):
         return Malformed("The body is nested too deeply")
-    return Malformed(f"The body is not JSON: {error}")
+    if isinstance(error, UnicodeDecodeError):
+        return Malformed("The body is not JSON: it is not UTF-8")
+    reason, _, _ = str(error).removeprefix("JSON is malformed: ").partition(" - at `")
+    return Malformed(f"The body is not JSON: {reason}")

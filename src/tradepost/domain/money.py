@@ -30,11 +30,11 @@ def to_units(amount: float | Decimal, currency: str) -> int:
     exact = amount if isinstance(amount, Decimal) else Decimal(repr(amount))
     scaled = exact.scaleb(DECIMALS[currency])
     if scaled != scaled.to_integral_value():
-        message = f"has more decimals than {currency}, which has {DECIMALS[currency]}"
+        message = f"must have at most {DECIMALS[currency]} decimals, as {currency} has"
         raise NotMoney(message)
     return int(exact * UNITS)
 
 
 def check_currency(code: str) -> str | None:
     """What is wrong with a currency code, if anything."""
-    return None if code in DECIMALS else "is not an ISO 4217 currency code such as EUR"
+    return None if code in DECIMALS else "must be an ISO 4217 currency code such as EUR"

@@ -58,7 +58,7 @@ class Targets:
         self._blocked = BoundedDict[tuple[float, str]](_REMEMBERED)  # names: until when, and what address
 
     def refusal(self, url: str) -> str | None:
-        """What is wrong with a URL, such as `has to be an https URL`; None if nothing is known to be.
+        """What is wrong with a URL, such as `must be an https URL`; None if nothing is known to be.
 
         Looks nothing up. If `look_up` found that a name points to an address that may not be dialled, the
         name is refused for a minute.
@@ -68,7 +68,7 @@ class Targets:
     def target(self, url: str) -> Target:
         """What `refusal` says of a URL, and the URL to use if it says nothing."""
         if len(url) > _LONGEST:
-            return _flawed(f"may not be longer than {_LONGEST} characters")
+            return _flawed(f"must be at most {_LONGEST} characters long")
         judged = self._judged(url)
         if self._blocked and judged.name is not None:
             until, address = self._blocked.get(judged.name, (0.0, ""))
@@ -107,22 +107,22 @@ def _flawed(flaw: str, address: str | None = None) -> Target:
 def _judge(url: str, *, allow_private: bool) -> Target:
     """Judges a URL by its text alone, part by part."""
     if _UNPRINTABLE.search(url):
-        return _flawed("may not hold spaces, control characters or backslashes")
+        return _flawed("must not contain spaces, control characters or backslashes")
     parts = _URL.fullmatch(url)
     schemes = ("https", "http") if allow_private else ("https",)
     if not parts or (scheme := parts["scheme"].lower()) not in schemes:
-        return _flawed(f"has to be an {' or '.join(schemes)} URL")
+        return _flawed(f"must be an {' or '.join(schemes)} URL")
     if "@" in parts["authority"]:
-        return _flawed("may not carry a user name or password")
+        return _flawed("must not contain a user name or password")
     if parts["fragment"] is not None:
-        return _flawed("may not carry a fragment")
+        return _flawed("must not contain a fragment")
     return _judge_authority(scheme, parts["authority"], parts["rest"], allow_private=allow_private)
 
 
 def _judge_authority(scheme: str, authority: str, rest: str, *, allow_private: bool) -> Target:
     parts = _AUTHORITY.fullmatch(authority)
     if parts and not parts["host"]:
-        return _flawed("has to name a host")
+        return _flawed("must name a host")
     try:
         host = hosts.parse(parts["host"] if parts else "")
     except ValueError:  # UnicodeError among them

@@ -76,7 +76,9 @@ class ValidDocument:
                 raise refusal(BAD_USER_INPUT, f"The document has no operation named {name}")
             return operation
         if len(self._operations) != 1:
-            message = f"The document has {len(self._operations)} operations; operationName has to name one"
+            message = (
+                f"The document has {len(self._operations)} operations; operationName must name one of them"
+            )
             raise refusal(BAD_USER_INPUT, message)
         return next(iter(self._operations.values()))
 
@@ -146,7 +148,7 @@ class DocumentCache:
 
     def _parsed(self, text: str) -> DocumentNode:
         if "\x00" in text:
-            message = "The document contains a NUL character; remove it"
+            message = "The document must not contain a NUL character"
             raise refusal(GRAPHQL_PARSE_FAILED, message)
         most = self.limits.max_tokens
         try:
@@ -180,7 +182,7 @@ class _NulFinder(Visitor):
 
     def enter_string_value(self, node: StringValueNode, *_: object) -> None:
         if "\x00" in node.value:
-            message = "A string contains a NUL character; remove it"
+            message = "A string must not contain a NUL character"
             raise refusal(BAD_USER_INPUT, message, [node])
 
 

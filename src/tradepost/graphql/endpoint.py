@@ -136,7 +136,7 @@ _FIELD_CODEC: Codec[bytes] = Codec(bytes, bytes, lambda _: False)
 def _check_method(request: Request, kind: str) -> None:
     """Raises `MethodNotAllowed` for a mutation by GET, and `Refused` for a subscription over HTTP."""
     if request.method != "POST":
-        message = f"A {kind} takes POST"
+        message = f"{kind.capitalize()}s require POST"
         raise MethodNotAllowed(message, allow="POST")
     if kind == "subscription":
         message = "Subscriptions are served over WebSocket, with the protocol graphql-transport-ws"
@@ -153,7 +153,7 @@ async def _read(request: Request) -> tuple[GraphQLRequest, bytes]:
     kind, _, parameters = request.headers.get(b"content-type", b"").lower().partition(b";")
     charset = parameters.partition(b"charset=")[2].strip(b' "')
     if kind.strip() != _JSON or charset not in (b"", b"utf-8", b"utf8"):
-        message = "Content-Type has to be application/json, in UTF-8"
+        message = "Content-Type must be application/json, in UTF-8"
         raise UnsupportedMediaType(message, accept="application/json")
     body = await request.body()
     return GraphQLRequest.from_body(body), body

@@ -59,7 +59,7 @@ def _filters(product_filter: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("sku", "status", "currency", "search"):
         if name in members:
             if "\x00" in members[name]:
-                raise invalid(("filter", name), "contains a NUL character; remove it", "invalid")
+                raise invalid(("filter", name), "must not contain a NUL character", "invalid")
             filters[name] = members[name]
     if "ids" in members:
         filters["ids"] = tuple(dict.fromkeys(members["ids"]))

@@ -226,7 +226,7 @@ def first_of(args: Args, default: int = FIRST, maximum: int = MAX_FIRST) -> int:
     if first is None:
         return default
     if first < 0:
-        message = "has to be 0 or more"
+        message = "must be at least 0"
         raise invalid(("first",), message, "out_of_range")
     return min(first, maximum)
 
@@ -237,7 +237,7 @@ def after_of(args: Args) -> str:
     if after is None:
         return ""
     if not is_id(after):
-        message = "is not a cursor that was given out"
+        message = "is not a valid cursor; use the endCursor of a page"
         raise invalid(("after",), message, "invalid")
     return after
 

@@ -38,7 +38,7 @@ class GraphQLRequest(Struct, frozen=True, rename="camel"):
         except msgspec.ValidationError:
             raise _malformed(members) from None
         if _has_nul(request.variables):
-            raise _wrong(("variables",), "contains a NUL character; remove it")
+            raise _wrong(("variables",), "must not contain a NUL character")
         return _complete(request)
 
     @classmethod
@@ -75,7 +75,7 @@ class GraphQLRequest(Struct, frozen=True, rename="camel"):
         try:
             return msgspec.convert(persisted, _PersistedQuery).sha256_hash.lower()
         except msgspec.ValidationError:
-            message = "has to be {version: 1, sha256Hash: <64 hexadecimal digits>}"
+            message = "must be {version: 1, sha256Hash: <64 hexadecimal digits>}"
             raise _wrong(("extensions", "persistedQuery"), message) from None
 
 
@@ -96,7 +96,7 @@ def _malformed(members: Mapping[str, Any]) -> Malformed:
             msgspec.convert(members.get(each.encode_name), each.type)
         except msgspec.ValidationError:
             kind = "a string" if each.type == str | None else "a JSON object"
-            errors.append(MemberError((each.name,), f"has to be {kind}", "type"))
+            errors.append(MemberError((each.name,), f"must be {kind}", "type"))
     detail = errors[0].message if len(errors) == 1 else f"{len(errors)} members are not valid"
     return Malformed(detail, errors)
 
@@ -112,7 +112,7 @@ def _json(parameters: Mapping[str, str], name: str) -> Any:
     try:
         return parse_object(text.encode())
     except Malformed:
-        raise _wrong((name,), "has to be a JSON object") from None
+        raise _wrong((name,), "must be a JSON object") from None
 
 
 def _has_nul(value: Any) -> bool:

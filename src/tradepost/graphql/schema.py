@@ -266,7 +266,7 @@ def _check(place: str, field: GraphQLField, declared: str) -> None:
     arguments = ", ".join(f"{name}: {_declaration(each)}" for name, each in field.args.items())
     declaration = f"({arguments}): {field.type}" if arguments else f": {field.type}"
     if declaration != declared:
-        raise Drift(f"{place}{declaration}", f"has to be {place}{declared}")
+        raise Drift(f"{place}{declaration}", f"must be {place}{declared}")
 
 
 def _declaration(value: GraphQLArgument | GraphQLInputField) -> str:

@@ -103,7 +103,7 @@ class Request:
             message = "A query parameter is given twice"
             raise Malformed(message)
         if any("\x00" in text for pair in pairs for text in pair):
-            message = "A query parameter contains a NUL character"
+            message = "A query parameter must not contain a NUL character"
             raise Malformed(message)
         return found
 

@@ -90,7 +90,9 @@ class Hardened(HttpToolsProtocol):
         if len(hosts) != 1 and (hosts or self.parser.get_http_version() != "1.0"):
             self._refuse(400, "A request names exactly one Host")
         if hosts and not _is_host(hosts[0].rstrip(b" \t")):
-            self._refuse(400, "Host has to be a name or an address, and perhaps a port: api.example.com:8000")
+            self._refuse(
+                400, "Host must be a name or an address, with or without a port, such as api.example.com:8000"
+            )
         super().on_headers_complete()
 
     def on_chunk_header(self) -> None:

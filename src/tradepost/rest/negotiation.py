@@ -62,7 +62,7 @@ def check_body_type(headers: dict[bytes, bytes], version: int, *, patch: bool) -
     if kind == _JSON or (patch and kind == MERGE_PATCH) or (vendor and int(vendor[1]) == version):
         return
     taken = f"{MERGE_PATCH.decode()}, {_JSON.decode()}" if patch else _JSON.decode()
-    message = f"Content-Type has to be {taken.replace(', ', ' or ')}"
+    message = f"Content-Type must be {taken.replace(', ', ' or ')}"
     if patch:
         raise UnsupportedMediaType(message, accept_patch=taken)
     raise UnsupportedMediaType(message, accept=taken)

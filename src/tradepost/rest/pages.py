@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any, cast
 from urllib.parse import quote, urlencode
 
 import msgspec
 import xxhash
+from msgspec import Meta
 
 from tradepost.clock import instant, parse_instant
 from tradepost.domain import ids
+from tradepost.domain.expected import expected
 from tradepost.domain.money import UNITS
 from tradepost.domain.record import Mark, Member
 from tradepost.events.outbox import Emitter
@@ -35,6 +37,7 @@ MAX_OFFSET = 10_000
 PAGING = ("limit", "cursor", "offset", "sort", "fields")
 _FILTER = re.compile(r"(\w+)(?:\[(gte|gt|lte|lt)\])?")
 _MAX_INTEGER = 2**63 - 1
+_BAD_CURSOR = "cursor is not valid; use the one in next, or start without a cursor"
 _quoted = lru_cache(1024)(quote)
 
 
@@ -136,7 +139,7 @@ def _sort(shape: Shape, spelled: str | None) -> tuple[str, bool]:
     if outside == "id" or (found is not None and Mark.SORTABLE in found.marks):
         return shape.inside[outside], descending
     able = [name for name, each in shape.members.items() if Mark.SORTABLE in each.marks]
-    message = f"sort takes one of {', '.join(['id', *able])}, with a leading - for descending"
+    message = f"sort must be one of {', '.join(['id', *able])}, with a leading - for descending"
     raise Malformed(message)
 
 
@@ -155,7 +158,7 @@ def _conditions(
             raise Malformed(message)
         operator = cast("Operator", spelled[2] or "eq")
         if operator != "eq" and Mark.RANGED not in found.marks:
-            message = f"{spelled[1]} takes no [{operator}]"
+            message = f"{spelled[1]} cannot be filtered with [{operator}]"
             raise Malformed(message)
         for column, compared, value in _compared(found, name, operator, text, emitter):
             place = f"f{len(values)}"
@@ -177,7 +180,7 @@ def _compared(
     if found.is_integer:
         return [(found.name, operator, _integer({name: text}, name, -_MAX_INTEGER, _MAX_INTEGER))]
     if found.values and text not in found.values:
-        message = f"{name} takes one of {', '.join(found.values)}"
+        message = f"{name} must be one of {', '.join(found.values)}"
         raise Malformed(message)
     if Mark.UNIQUE_FOLDED in found.marks:
         return [(folded(found), operator, text.casefold())]
@@ -221,7 +224,7 @@ def _amount(name: str, text: str) -> int:
     except ArithmeticError:
         exact = False
     if not exact:
-        message = f"{name} has to be an amount such as 19.99"
+        message = f"{name} must be an amount such as 19.99"
         raise Malformed(message)
     return int(units)
 
@@ -237,12 +240,9 @@ def _integer(parameters: Mapping[str, str], name: str, lowest: int, highest: int
     text = parameters[name]
     if re.fullmatch(r"-?[0-9]{1,19}", text) and lowest <= int(text) <= highest:
         return int(text)
-    bounds = (
-        f"an integer of at least {lowest}"
-        if highest == _MAX_INTEGER
-        else f"an integer from {lowest} to {highest}"
-    )
-    message = f"{name} has to be {bounds}"
+    least = None if lowest == -_MAX_INTEGER else lowest
+    most = None if highest == _MAX_INTEGER else highest
+    message = f"{name} must be {expected(Annotated[int, Meta(ge=least, le=most)])}"
     raise Malformed(message)
 
 
@@ -263,12 +263,10 @@ def _position(cursor: str, mark: str, shape: Shape, sort: str) -> dict[str, Any]
         raw = base64.b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4), b"-_", validate=True)
         made_for, key, last_id = msgspec.json.decode(raw, type=tuple[str, key_type, str])
     except (ValueError, binascii.Error, msgspec.DecodeError):
-        message = "cursor is not one that was given out"
-        raise Malformed(message) from None
+        raise Malformed(_BAD_CURSOR) from None
     if made_for != mark:
-        message = "cursor was made for another sort or other filters; use it with the same, or start anew"
+        message = "cursor belongs to another sort or other filters; repeat those, or start without a cursor"
         raise Malformed(message)
     if "\x00" in last_id or (abs(key) > _MAX_INTEGER if isinstance(key, int) else "\x00" in key):
-        message = "cursor is not one that was given out"
-        raise Malformed(message)
+        raise Malformed(_BAD_CURSOR)
     return {"after_key": key, "after_id": last_id}

@@ -89,7 +89,7 @@ class Shape:
         asked = [name.strip() for name in fields.split(",") if name.strip()]
         unknown = [name for name in asked if name not in self.inside]
         if unknown:
-            message = f"fields names no member {', '.join(unknown)}; there are {', '.join(self.inside)}"
+            message = f"fields must be members of {', '.join(self.inside)}; remove {', '.join(unknown)}"
             raise Malformed(message)
         return frozenset({"id", *(self.inside[name] for name in asked)})
 

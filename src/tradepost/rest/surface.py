@@ -188,7 +188,7 @@ class Rest:
     def _numbered(self, number: str) -> Version:
         routes = self._by_segment.get(f"v{number.removeprefix('v')}")
         if routes is None:
-            message = "version names no API version; see /versions"
+            message = "version must be an API version that /versions lists, such as 1"
             raise Malformed(message)
         return routes.version
 
@@ -198,7 +198,9 @@ class Rest:
         except ValueError:
             version = None
         if version is None:
-            message = "API-Version has to be a date on which there was a version, such as 2026-11-20"
+            message = (
+                "API-Version must be a date on or after the first version of /versions, such as 2026-11-20"
+            )
             raise Malformed(message)
         return version
 

@@ -110,7 +110,11 @@ class _OrderBatch:
             return None if snapshot is None else msgspec.json.encode(snapshot).decode()
         address = self._known.addresses.get(address_id)
         if address is None or address.user_id != user_id:
-            errors.append(MemberError(("shipping_address_id",), "names no address of the user", "unknown"))
+            errors.append(
+                MemberError(
+                    ("shipping_address_id",), "must be the id of one of the user's addresses", "unknown"
+                )
+            )
             return None
         snapshot = {outside: getattr(address, name) for name, outside in _ADDRESS_NAMES}
         return msgspec.json.encode(snapshot).decode()
@@ -123,8 +127,9 @@ class _OrderBatch:
         for index, line in enumerate(values["line_items"]):
             product = self._known.product(line)
             if product is None:
-                member = "sku" if line.product_id is None else "product_id"
-                errors.append(MemberError(("line_items", index, member), "names no product", "unknown"))
+                member, what = ("sku", "sku") if line.product_id is None else ("product_id", "id")
+                message = f"must be the {what} of an existing product"
+                errors.append(MemberError(("line_items", index, member), message, "unknown"))
                 continue
             currency = currency or product.currency
             if product.currency != currency and (stated is None or line.unit_price is None):
@@ -179,7 +184,7 @@ def _line_errors(lines: Sequence[Any], now_ms: int) -> Iterator[MemberError]:
             )
         if line.id is None:
             continue
-        fault = check_id(line.id) or ("is in the future" if ms_of(line.id) > now_ms else None)
+        fault = check_id(line.id) or ("must not be in the future" if ms_of(line.id) > now_ms else None)
         if fault:
             yield MemberError(("line_items", index, "id"), fault, "invalid")
 
@@ -203,4 +208,4 @@ def _units(price: float, currency: str) -> int | str:
         units = to_units(price, currency)
     except NotMoney as error:
         return str(error)
-    return units if units <= MAX_PRICE else f"is above {MAX_PRICE // UNITS}"
+    return units if units <= MAX_PRICE else f"must be at most {MAX_PRICE // UNITS}"

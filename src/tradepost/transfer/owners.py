@@ -24,8 +24,9 @@ class Owners(NamedTuple):
         if user_id is None:
             known = self.by_email.get(values["user_email"].casefold())
         if known is None:
-            member = "user_email" if user_id is None else "user_id"
-            errors.append(MemberError((member,), "names no user", "unknown"))
+            member = "email" if user_id is None else "id"
+            message = f"must be the {member} of an existing user"
+            errors.append(MemberError((f"user_{member}",), message, "unknown"))
         return known or ""
 
 

@@ -31,7 +31,7 @@ _MAX_AHEAD_MS = 60_000  # how far the clock of the file's author may be ahead of
 
 def check_id(text: str) -> str | None:
     """The error message for an id; None if it is valid."""
-    return None if _UUID7.fullmatch(text) else "must be a lowercase UUIDv7, as `export` writes it"
+    return None if _UUID7.fullmatch(text) else "must be a lowercase UUIDv7, as exported files have it"
 
 
 def check_instant(text: str) -> str | None:
@@ -104,7 +104,7 @@ def born(values: Values, now_ms: int) -> Born:
     created_at, entity_id = values["created_at"], values["id"]
     ms = ms_of(entity_id) if entity_id else _ms(created_at) if created_at else now_ms
     if ms > now_ms + _MAX_AHEAD_MS:
-        raise invalid(("created_at",), "is in the future", "out_of_range")
+        raise invalid(("created_at",), "must not be in the future", "out_of_range")
     if entity_id and created_at and _ms(created_at) != ms:
         message = f"must be the instant in the id, {instant(ms)}"
         raise invalid(("created_at",), message, "not_of_id")
