@@ -26,30 +26,7 @@ LINES_OF_A_FUNCTION = 60
 KNOWN_LONG_FUNCTIONS = {
     "assembly.py assemble",
 }
-KNOWN_SHARED_CLASS_NAMES = {
-    "Address",
-    "Asked",
-    "Bound",
-    "Compiled",
-    "Connection",
-    "Document",
-    "Documents",
-    "Event",
-    "Line",
-    "Log",
-    "Names",
-    "Operation",
-    "Operations",
-    "Outcome",
-    "Plain",
-    "Rest",
-    "Shape",
-    "Shared",
-    "_Batch",
-    "_Draft",
-    "_Lines",
-    "_Undone",
-}
+KNOWN_SHARED_CLASS_NAMES: set[str] = set()
 
 # Floors that may not name a record, except in the modules that are named after one.
 GENERIC = (

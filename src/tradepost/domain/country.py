@@ -4,5 +4,5 @@ from iso3166 import countries_by_alpha2
 
 
 def check_country(code: str) -> str | None:
-    """What is wrong with a country code, if anything."""
+    """Why a country code is not valid; None if it is."""
     return None if code in countries_by_alpha2 else "is not an ISO 3166-1 alpha-2 country code such as GB"

@@ -24,7 +24,7 @@ _SKEW_MS = 2_000
 _FULL_SYNC = 2
 
 
-class _RolledBack(Exception):
+class _Undo(Exception):
     """Ends the write test, so that it is rolled back."""
 
 
@@ -131,11 +131,11 @@ async def _written(database: Database) -> Finding:
 
     async def work(tx: Writing) -> None:
         await tx.run(references.ADD, **mark)
-        raise _RolledBack
+        raise _Undo
 
     try:
         await database.write(work)
-    except _RolledBack:
+    except _Undo:
         pass
     except Problem as problem:
         return fail("a test write failed", problem.detail)

@@ -1,6 +1,6 @@
-"""Examples: believable values for every member, so that each schema and each problem is shown at work.
+"""Examples: realistic values for every member, so that each schema and each problem has an example.
 
-What is not in the table gets a value of its type; a record that nobody thought of has valid examples too.
+A member that is not in the table gets a value of its type, so that new records have valid examples too.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _LINE = {"sku": "LAMP-01", "name": "Desk lamp", "unit_price": 19.99, "currency":
 
 
 def sample_id(kind: str) -> str:
-    """An id for a kind: always the same, so that examples refer to one another."""
+    """An id for a kind of record: always the same, so that examples refer to one another."""
     digits = hashlib.sha256(kind.encode()).hexdigest()
     return f"019aa0c1-8d2e-7{digits[:3]}-8{digits[3:6]}-{digits[6:18]}"
 
@@ -58,7 +58,7 @@ _VALUES: dict[str, Mapping[str, Any]] = {
     },
     "webhook_endpoint": {
         "url": "https://hooks.example.com/orders",
-        "description": "Tells the warehouse.",
+        "description": "Notifies the warehouse.",
         "event_types": ["order.*"],
     },
     "webhook_delivery": {
@@ -97,7 +97,7 @@ _VALUES: dict[str, Mapping[str, Any]] = {
         "finished_at": _MOMENT,
     },
 }
-# Of a new item, what comes about later.
+# Members of a new item that differ from those of an older one.
 _NEW: dict[str, Mapping[str, Any]] = {
     "webhook_delivery": {"status": "PENDING", "attempts": [], "next_attempt_at": _MOMENT},
     "webhook_redelivery": {"made": 0, "finished_at": None},
@@ -107,7 +107,7 @@ _SECRETS = {"key": _KEY, **_SIGNING}
 
 
 class Examples:
-    """The examples of one version. `event_type` is a full one, for the example of an event."""
+    """The examples of one version. `event_type` is the full type of the example event."""
 
     def __init__(self, shapes: Mapping[type[Record], Shape], base_url: str, event_type: str) -> None:
         self._shapes = shapes
@@ -115,7 +115,7 @@ class Examples:
         self._event_type = event_type
 
     def item(self, shape: Shape) -> Json:
-        """An item as it is shown."""
+        """An item in a response."""
         return self._shown(shape.record, shape.names)
 
     def page(self, shape: Shape) -> Json:
@@ -129,7 +129,7 @@ class Examples:
         return self.item(shape) | new | {name: _SECRETS.get(name, "shown-this-once") for name in secrets}
 
     def body(self, shape: Shape, *, under: bool) -> Json:
-        """What would make the item: what is required, and what is not at its default."""
+        """The body that would create the item: the required members, and those not at their defaults."""
         return self._written(shape.input(under=under))
 
     def patch(self, shape: Shape, *, under: bool) -> Json:
@@ -183,12 +183,12 @@ class Examples:
         )
 
     def _another(self, record: type[Record], each: Member) -> Any:
-        """What a member could be changed to: another of its values where it has several."""
+        """A new value for a member: not the default, if it is an enumeration."""
         others = [value for value in each.values if value != each.default]
         return others[0] if others else self.value(record, each)
 
     def delivered(self, shape: Shape, event_type: str) -> Json:
-        """An event of a type as a receiver gets it; `shape` is that of events."""
+        """An event of a type as a receiver gets it; `shape` is the shape of events."""
         event = Examples(self._shapes, self._base_url, event_type).item(shape)
         return event | {"signedat": "2026-11-20T08:15:30.140Z", "attempt": 0}
 
@@ -221,13 +221,13 @@ def named(event_type: str) -> tuple[str, str, str]:
 
 
 def _changed(taken: list[Member]) -> Member | None:
-    """The member an example changes: its status if it has one, else the first that is a number, else any."""
+    """The member that an example changes: an enumeration if there is one, else a number, else any."""
     ranked = sorted(taken, key=lambda each: (not each.values, not each.is_integer))
     return next(iter(ranked), None)
 
 
 def of_type(schema: Json) -> Any:
-    """A value that fits a schema, for members nobody thought of."""
+    """A value that fits a schema, for members without an example."""
     if "enum" in schema:
         return schema["enum"][0]
     if schema.get("type") == "array":
@@ -241,7 +241,7 @@ def of_type(schema: Json) -> Any:
     return simple.get(schema.get("type", ""), {})
 
 
-# For each kind of problem: what `detail` could say, and its members' errors (field, pointer, message, code).
+# For each kind of problem: an example of `detail`, and of its errors (field, pointer, message, code).
 _SAID: dict[str, tuple[str, tuple[tuple[str, str, str, str], ...]]] = {
     "malformed-request": ("There is no query parameter colour", ()),
     "unauthenticated": ("The API key is unknown, expired or revoked", ()),
@@ -279,7 +279,7 @@ _SERVER_ERROR = 500
 
 
 def problem(kind: type[Problem], base_url: str) -> Json:
-    """A problem of a kind, as it is answered."""
+    """The body of a problem of this kind."""
     detail, errors = _SAID.get(kind.kind, (kind.title, ()))
     status = status_of(kind)
     found: Json = {
