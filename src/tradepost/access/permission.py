@@ -1,4 +1,4 @@
-"""A permission: what a caller needs for one method of one resource."""
+"""A permission: the requirements on a caller for one method of one resource."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from tradepost.problems import Forbidden
 
 
 class Permission(NamedTuple):
-    """A scope that the key must have, and whether a key that acts for a user may use it here."""
+    """The scope that the key must have, and whether keys that act for a user are permitted."""
 
     scope: str
     user_keys: bool

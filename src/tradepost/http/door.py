@@ -1,6 +1,6 @@
 """The door that every HTTP surface has: who calls, and whether they are within their rate."""
 
-from tradepost.access.api_keys import Doorkeeper
+from tradepost.access.api_keys import Authenticator
 from tradepost.access.caller import Caller
 from tradepost.access.rate_limits import Limit, RateLimits, Verdict
 from tradepost.http.request import Request
@@ -10,14 +10,14 @@ from tradepost.problems import RateLimited, Unauthenticated
 class Door:
     """Lets requests in."""
 
-    def __init__(self, doorkeeper: Doorkeeper, limits: RateLimits) -> None:
-        self._doorkeeper = doorkeeper
+    def __init__(self, authenticator: Authenticator, limits: RateLimits) -> None:
+        self._authenticator = authenticator
         self._limits = limits
 
     async def let_in(self, request: Request, cost: float = 1) -> Caller:
         """Who calls, within the rate: a key's own, or the address's for whoever shows no valid key."""
         try:
-            found = self._doorkeeper.caller(request.headers.get(b"authorization"))
+            found = self._authenticator.caller(request.headers.get(b"authorization"))
             request.caller = caller = found if isinstance(found, Caller) else await found
         except Unauthenticated:
             request.bucket = request.client
@@ -30,7 +30,7 @@ class Door:
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """Who shows this; raises `Unauthenticated`."""
-        found = self._doorkeeper.caller(authorization)
+        found = self._authenticator.caller(authorization)
         return found if isinstance(found, Caller) else await found
 
     async def draw(self, request: Request, cost: float) -> None:
