@@ -160,14 +160,14 @@ async def _queue(database: Database, rows: list[dict[str, object]]) -> None:
 
 def _deliveries(endpoint_id: str, count: int, **event: str) -> Iterator[dict[str, object]]:
     """One due a millisecond after the other, the last of them now."""
-    ids, now = Ids(), Clock().now()
+    ids, now = Ids(), Clock().now_ms()
     for at in range(now - count, now):
         yield delivery(ids.new(at), endpoint_id, instant(at), **event)
 
 
 async def _claim(shop: WebhookShop) -> Claim:
     async with store(shop.database) as database:
-        now = instant(Clock().now())
+        now = instant(Clock().now_ms())
         lanes = await _milliseconds(database, LANES, after="")
         return Claim(lanes, await _milliseconds(database, CANDIDATES, lanes=shop.endpoints, now=now))
 

@@ -14,7 +14,7 @@ class GivenClock(Clock):
     def __init__(self, at: str = "2026-11-20T08:15:30.123Z") -> None:
         self.ms = parse_instant(at)
 
-    def now(self) -> int:
+    def now_ms(self) -> int:
         return self.ms
 
     def move(self, ms: int) -> None:
@@ -29,7 +29,7 @@ class GivenClock(Clock):
 class TickingClock(GivenClock):
     """Moves on by a millisecond every third time it is read, so that instants differ, and some are the same."""
 
-    def now(self) -> int:
+    def now_ms(self) -> int:
         self._read = getattr(self, "_read", 0) + 1
         return self.ms + self._read // 3
 

@@ -1,4 +1,4 @@
-"""The assembly: settings become a database, surfaces and workers. The only place that chooses."""
+"""The assembly: the only place that turns settings into a database, surfaces and workers."""
 
 import asyncio
 import gc
@@ -6,10 +6,10 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from tradepost import catalogue, logs, settings
-from tradepost.access.api_keys import Doorkeeper
+from tradepost import catalogue, logs
+from tradepost.access.api_keys import Authenticator
 from tradepost.access.caller import Permission
-from tradepost.access.rate_limits import InProcess, Limit, RateLimits, Shared
+from tradepost.access.rate_limits import Limit, ProcessLimits, RateLimits, RedisLimits
 from tradepost.access.sealing import Sealer
 from tradepost.actions.change import Services
 from tradepost.asgi import Application
@@ -40,7 +40,7 @@ from tradepost.perform import Performer
 from tradepost.problems import Unavailable
 from tradepost.resource import Resource
 from tradepost.rest.surface import Rest
-from tradepost.settings import BadSetting, Settings
+from tradepost.settings import BadSetting, Settings, load
 from tradepost.storage.database import Database
 from tradepost.storage.migrations import head
 from tradepost.storage.statements import webhook_secrets
@@ -57,30 +57,30 @@ _log = logging.getLogger("tradepost")
 
 _DAY_MS = 24 * 3600 * 1000
 _LEASE_MS = 20_000
-_LEASE_MARGIN_SECONDS = 10.0  # beside the two requests that an attempt may take
+_LEASE_MARGIN_SECONDS = 10.0  # in addition to the two requests of an attempt
 
 
 def application() -> Application:
-    """The application as a server loads it: from the environment."""
-    found = settings.load()
-    logs.set_up(*found.log)
-    return assemble(found)
+    """The application with the settings of the environment, for a server to load. Raises `BadSetting`."""
+    settings = load()
+    logs.set_up(*settings.log)
+    return assemble(settings)
 
 
-def database(found: Settings) -> Database:
-    """The engine that the database's address names."""
-    if found.database_file:
+def database(settings: Settings) -> Database:
+    """The engine that the database URL selects, not started."""
+    if settings.database_file:
         from tradepost.storage.sqlite import SqliteDatabase  # noqa: PLC0415 (one engine is loaded, not both)
 
-        return SqliteDatabase(found.database_file)
+        return SqliteDatabase(settings.database_file)
     from tradepost.storage.postgres import PostgresDatabase  # noqa: PLC0415
 
-    return PostgresDatabase(found.database_url, found.database_pool)
+    return PostgresDatabase(settings.database_url, settings.database_pool)
 
 
-async def migrate(found: Settings) -> None:
-    """Brings the schema of the database up to date."""
-    store = database(found)
+async def migrate(settings: Settings) -> None:
+    """Brings the schema of the database up to date. Raises `Unavailable`."""
+    store = database(settings)
     await store.start()
     try:
         await store.migrate()
@@ -88,19 +88,24 @@ async def migrate(found: Settings) -> None:
         await store.stop()
 
 
-def performer(found: Settings, store: Database, clock: Clock, resources: tuple[Resource, ...]) -> Performer:
-    """What calls are performed with."""
-    emitter = Emitter(found.event_prefix, catalogue.event_types(resources))
-    targets = Targets(allow_private=found.webhook_allow_private)
-    return Performer(store, clock, Services(emitter, sealer(found), targets))
+def performer(
+    settings: Settings, store: Database, clock: Clock, resources: tuple[Resource, ...]
+) -> Performer:
+    """The performer of calls, with its services."""
+    emitter = Emitter(settings.event_prefix, catalogue.event_types(resources))
+    targets = Targets(allow_private=settings.webhook_allow_private)
+    return Performer(store, clock, Services(emitter, sealer(settings), targets))
 
 
-def sealer(found: Settings) -> Sealer:
-    """What keeps secrets sealed: with the keys of the settings, else with one in a file."""
-    if found.env == "production" and not found.database_file and not found.encryption_key:
+def sealer(settings: Settings) -> Sealer:
+    """The sealer of secrets, with the keys of the settings or, without any, with one in a file.
+
+    Raises `BadSetting` without a key in production on PostgreSQL, where processes do not share a file.
+    """
+    if settings.env == "production" and not settings.database_file and not settings.encryption_key:
         message = "TRADEPOST_ENCRYPTION_KEY must be set in production: `openssl rand -base64 32` makes one"
         raise BadSetting(message)
-    return Sealer(found.encryption_key, Path(f"{found.database_file or 'tradepost'}.key"))
+    return Sealer(settings.encryption_key, Path(f"{settings.database_file or 'tradepost'}.key"))
 
 
 def assemble(
@@ -111,13 +116,13 @@ def assemble(
     versions: tuple[Version, ...] = VERSIONS,
     schema: str | None = None,
 ) -> Application:
-    """The whole service. Tests pass what is to differ; nothing else does."""
+    """The whole service. Tests can replace the parts that are keyword arguments. Raises `BadSetting`."""
     clock = clock or Clock()
     store = database(settings)
-    doorkeeper = Doorkeeper(store, clock)
+    authenticator = Authenticator(store, clock)
     metrics = metrics_of(settings)
     limits = _limits(settings)
-    access_control = AccessControl(doorkeeper, limits)
+    access_control = AccessControl(authenticator, limits)
     perform = performer(settings, store, clock, resources)
     rest = Rest(resources, lifecycle_of(settings, clock, versions), perform, access_control)
     feed = Feed(store)
@@ -130,7 +135,7 @@ def assemble(
         deliveries=Deliveries(settings, perform, metrics) if settings.deliveries else None,
         feed=feed,
         graphql=graphql,
-        doorkeeper=doorkeeper,
+        authenticator=authenticator,
         log=logs.RequestLog(settings.log[0]),
     )
     page = None if settings.env == "production" else playground.page
@@ -161,7 +166,7 @@ class _Background:
     deliveries: "Deliveries | None"
     feed: Feed
     graphql: GraphQL
-    doorkeeper: Doorkeeper
+    authenticator: Authenticator
     log: logs.RequestLog
     _task: asyncio.Task[None] | None = None
 
@@ -191,64 +196,61 @@ class _Background:
             await self.deliveries.stop()
         await self.feed.stop()
         await self.graphql.finish()
-        await self.doorkeeper.finish()
+        await self.authenticator.finish()
         await self.performer.services.targets.close()
         await self.performer.database.stop()
         self.log.flush()
 
 
 class Deliveries:
-    """The delivery of webhooks in one process: a worker and the upkeep, from start to stop."""
+    """The delivery of webhooks in one process: a worker and the upkeep."""
 
-    def __init__(self, found: Settings, perform: Performer, metrics: Metrics) -> None:
-        means, figures = perform.services, metrics.deliveries
-        lease_ms = max(_LEASE_MS, round(1000 * (2 * found.webhook_timeout + _LEASE_MARGIN_SECONDS)))
-        schedule = RetrySchedule(found.webhook_schedule)
-        health = Health(round(found.webhook_disable_days * _DAY_MS), 1000 * max(found.webhook_schedule))
-        self.client = Client(means.targets, seconds=found.webhook_timeout)
+    def __init__(self, settings: Settings, perform: Performer, metrics: Metrics) -> None:
+        services, figures = perform.services, metrics.deliveries
+        lease_ms = max(_LEASE_MS, round(1000 * (2 * settings.webhook_timeout + _LEASE_MARGIN_SECONDS)))
+        schedule = RetrySchedule(settings.webhook_schedule)
+        health = Health(round(settings.webhook_disable_days * _DAY_MS), 1000 * max(settings.webhook_schedule))
+        self.client = Client(services.targets, seconds=settings.webhook_timeout)
         self.worker = Worker(
             perform,
             self.client,
-            Claims(means.emitter, means.sealer, lease_ms),
+            Claims(services.emitter, services.sealer, lease_ms),
             Results(schedule, health, figures),
             figures,
         )
         self.upkeep = Upkeep(perform, figures)
-        self._caring: asyncio.Task[None] | None = None
-        self._working: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Begins to deliver, on the running loop."""
-        self._caring = asyncio.create_task(self.upkeep.run())
-        self._working = asyncio.create_task(self.worker.run())
+        """Starts to deliver, on the running loop."""
+        self._tasks = [asyncio.create_task(self.upkeep.run()), asyncio.create_task(self.worker.run())]
 
     async def stop(self) -> None:
-        """Claims nothing more; waits for what is out and writes it down."""
-        if self._caring:
-            self._caring.cancel()
+        """Claims no more deliveries, waits for those in flight and writes down their results."""
+        for upkeep in self._tasks[:1]:
+            upkeep.cancel()
         await self.worker.stop()
-        begun = [each for each in (self._caring, self._working) if each]
-        await asyncio.gather(*begun, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.client.close()
 
 
-def _graphql(found: Settings, bound: BoundSchema, perform: Performer, feed: Feed) -> GraphQL:
+def _graphql(settings: Settings, bound: BoundSchema, perform: Performer, feed: Feed) -> GraphQL:
     limits = GraphQLLimits(
-        found.graphql_max_depth,
-        found.graphql_max_complexity,
-        found.graphql_max_tokens,
-        found.graphql_max_bytes,
-        found.graphql_max_aliases,
+        settings.graphql_max_depth,
+        settings.graphql_max_complexity,
+        settings.graphql_max_tokens,
+        settings.graphql_max_bytes,
+        settings.graphql_max_aliases,
     )
-    gated = found.env == "production"
+    gated = settings.env == "production"
     documents = DocumentCache(bound.schema, bound.resolvers, limits, suggestions=not gated)
-    order_status = OrderStatus(bound.resource(Order), perform.database, feed, found.event_prefix)
+    order_status = OrderStatus(bound.resource(Order), perform.database, feed, settings.event_prefix)
     return GraphQL(
         bound,
-        PersistedQueries(perform.database, perform.clock, documents, found.graphql_allowlist),
+        PersistedQueries(perform.database, perform.clock, documents, settings.graphql_allowlist),
         perform,
         order_status,
-        timeout_seconds=found.graphql_timeout,
+        timeout_seconds=settings.graphql_timeout,
         gated=gated,
     )
 
@@ -264,42 +266,42 @@ def _graphql_documents(
     return {"/graphql/schema": schema_document(text, None), **playground.assets()}
 
 
-def metrics_of(found: Settings) -> Metrics:
-    """The figures of a process; on SQLite with the size of its write-ahead log."""
-    wal = Path(f"{found.database_file}-wal") if found.database_file else None
-    return Metrics(found.metrics_dir, wal)
+def metrics_of(settings: Settings) -> Metrics:
+    """The metrics of a process, which on SQLite include the size of the write-ahead log."""
+    wal = Path(f"{settings.database_file}-wal") if settings.database_file else None
+    return Metrics(settings.metrics_dir, wal)
 
 
-def lifecycle_of(found: Settings, clock: Clock, versions: tuple[Version, ...] = VERSIONS) -> Lifecycle:
-    """Where each version is in its life; raises `BadSetting` if one is announced that there is not."""
-    unknown = found.api_versions.keys() - {version.name for version in versions}
+def lifecycle_of(settings: Settings, clock: Clock, versions: tuple[Version, ...] = VERSIONS) -> Lifecycle:
+    """The lifecycle of the versions. Raises `BadSetting` if the settings name an unknown version."""
+    unknown = settings.api_versions.keys() - {version.name for version in versions}
     if unknown:
         message = f"TRADEPOST_API_VERSIONS names {', '.join(sorted(unknown))}, which is not a version"
         raise BadSetting(message)
     dates = {
-        name: Dates(each.deprecated, each.sunset, each.link) for name, each in found.api_versions.items()
+        name: Dates(each.deprecated, each.sunset, each.link) for name, each in settings.api_versions.items()
     }
-    return Lifecycle(versions, dates, clock, found.deprecation_format)
+    return Lifecycle(versions, dates, clock, settings.deprecation_format)
 
 
 async def check_schema(store: Database) -> None:
-    """Raises `Unavailable` unless the schema is the one this program knows."""
-    found, known = await store.schema_version(), head()
-    if found is None or found < known:
-        message = f"The database is at schema {found or 'none'}, not {known}: run `tradepost migrate`"
+    """Raises `Unavailable` unless the schema has the version of this program."""
+    current, known = await store.schema_version(), head()
+    if current is None or current < known:
+        message = f"The database is at schema {current or 'none'}, not {known}: run `tradepost migrate`"
         raise Unavailable(message)
-    if found > known:
-        message = f"The database is at schema {found}, newer than {known}: update this tradepost"
+    if current > known:
+        message = f"The database is at schema {current}, newer than {known}: update this tradepost"
         raise Unavailable(message)
 
 
-async def check_secrets(found: Settings, perform: Performer) -> None:
-    """Raises `Unavailable` if the webhook secrets in the database were sealed with another key than ours."""
-    kept = [sealed for (sealed,) in await perform.database.reading().rows(webhook_secrets.SEALED)]
-    if kept or found.database_file:
-        perform.services.sealer.check(kept)
+async def check_secrets(settings: Settings, perform: Performer) -> None:
+    """Raises `Unavailable` unless the configured keys decrypt all webhook secrets in the database."""
+    sealed = [text for (text,) in await perform.database.reading().rows(webhook_secrets.SEALED)]
+    if sealed or settings.database_file:
+        perform.services.sealer.check(sealed)
 
 
-def _limits(found: Settings) -> RateLimits:
-    limit = Limit(*found.rate_limit)
-    return Shared(limit, found.redis_url) if found.redis_url else InProcess(limit)
+def _limits(settings: Settings) -> RateLimits:
+    limit = Limit(*settings.rate_limit)
+    return RedisLimits(limit, settings.redis_url) if settings.redis_url else ProcessLimits(limit)

@@ -1,4 +1,4 @@
-"""The whole API on one page. A new plain resource is one line here, its record, and a migration."""
+"""The whole API on one page. A new resource without rules takes a record, a migration and one line here."""
 
 from tradepost.actions.addresses import Addresses
 from tradepost.actions.api_keys import ApiKeys
@@ -56,6 +56,6 @@ RESOURCES: tuple[Resource, ...] = (
 
 
 def event_types(resources: tuple[Resource, ...] = RESOURCES) -> dict[str, EventType]:
-    """The types of events there are: those that the resources announce, and the ping."""
+    """The event types by name: those that the resources announce, and the ping."""
     names = [name for each in resources if each.actions for name in each.actions.events]
     return {name: EventType(name) for name in [*dict.fromkeys(names), PING]}

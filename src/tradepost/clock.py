@@ -1,6 +1,6 @@
-"""Instants: integers of milliseconds since 1970 inside, RFC 3339 UTC text with `Z` at the edges.
+"""Instants: integers of milliseconds since 1970 internally, RFC 3339 text in UTC with `Z` externally.
 
-The text has a fixed width, so that comparing texts compares instants, in Python and in both engines.
+All such texts have the same width, so that comparing texts compares instants, in Python and in both engines.
 """
 
 import re
@@ -17,9 +17,9 @@ _FIRST_YEAR, _LAST_YEAR = 1970, 9999
 
 
 class Clock:
-    """The machine's clock. Whoever needs the time is given one, so that a test can give another."""
+    """The machine's clock. Code that needs the time takes a clock, so that tests can pass another one."""
 
-    def now(self) -> int:
+    def now_ms(self) -> int:
         """Milliseconds since 1970."""
         return time.time_ns() // 1_000_000
 
@@ -31,12 +31,12 @@ def instant(ms: int) -> str:
 
 @lru_cache(256)
 def _second(seconds: int) -> str:
-    """The part of an instant that many share."""
+    """The part of an instant that all instants in a second share."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def parse_instant(text: str) -> int:
-    """Any RFC 3339 date-time, or a bare date (its midnight UTC), to milliseconds; ValueError otherwise."""
+    """Milliseconds since 1970 of an RFC 3339 date-time, or of a date (midnight UTC). Raises `ValueError`."""
     if len(text) == _DATE_LENGTH:
         text += "T00:00:00Z"
     try:
@@ -53,5 +53,5 @@ def parse_instant(text: str) -> int:
 
 
 def http_date(ms: int) -> str:
-    """An IMF-fixdate (RFC 9110, 5.6.7)."""
+    """The IMF-fixdate (RFC 9110, 5.6.7) of milliseconds since 1970."""
     return formatdate(ms / 1000, usegmt=True)

@@ -1,6 +1,6 @@
-"""Logs: one line an occurrence, as text or JSON, on standard error.
+"""Logs: one line per entry, as text or JSON, on standard error.
 
-The canonical line of a request does not go through `logging`: it is written with the others of its moment.
+The canonical line of a request bypasses `logging`: lines are collected for a moment and written together.
 """
 
 import asyncio
@@ -16,12 +16,12 @@ import msgspec
 from tradepost.clock import instant
 
 _encode = msgspec.json.Encoder().encode
-_MOMENT_SECONDS = 0.02
+_DELAY_SECONDS = 0.02
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "color_message"}
 
 
 def set_up(form: str, level: str) -> None:
-    """Sends everything that is logged to standard error, in one form."""
+    """Sends all log entries to standard error; `form` is `json` or `text`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if form == "json" else _Text())
     logging.basicConfig(level=level, handlers=[handler], force=True)
@@ -75,7 +75,7 @@ class Line(msgspec.Struct):
 
 
 class RequestLog:
-    """Writes the canonical lines, those of a moment together: a write for each costs as much as a read."""
+    """Writes canonical lines in batches: one write per line would cost as much as reading an item."""
 
     def __init__(self, form: str, write: Callable[[bytes], object] | None = None) -> None:
         self._form: Callable[[Line], bytes] = _json_line if form == "json" else _text_line
@@ -83,20 +83,20 @@ class RequestLog:
         self._lines: list[Line] = []
 
     def add(self, line: Line) -> None:
-        """Takes a line; it is written a moment later."""
+        """Adds a line, to be written within 20 ms."""
         if not self._lines:
-            asyncio.get_running_loop().call_later(_MOMENT_SECONDS, self.flush)
+            asyncio.get_running_loop().call_later(_DELAY_SECONDS, self.flush)
         self._lines.append(line)
 
     def flush(self) -> None:
-        """Writes what is waiting."""
+        """Writes the lines that were added since the last write."""
         lines, self._lines = self._lines, []
         if lines:
             self._write(b"".join([self._form(line) for line in lines]))
 
 
 def now_text() -> str:
-    """The present instant; its seconds are made once a second, however many lines ask."""
+    """The present instant as text. The part up to the seconds is formatted once a second only."""
     seconds, ms = divmod(time.time_ns() // 1_000_000, 1000)
     if seconds != _second[0]:
         _second[0], _second[1] = seconds, instant(seconds * 1000)[:-4]

@@ -1,7 +1,7 @@
 """Metrics for Prometheus: requests by route and status, with their durations; open sockets; deliveries.
 
-Counting is two dict look-ups; the exposition format is the library's. Where several workers serve one port,
-each leaves its figures in a file and whoever is asked adds them up.
+Counting takes two dict look-ups; the library writes the exposition format. If several processes serve one
+port, each writes its figures to a file, and the process that is scraped adds them up.
 """
 
 import os
@@ -16,53 +16,53 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 Key = tuple[str, str, int]  # method, route, status
-Figures = dict[Key, list[float]]  # a count for each bucket and beyond, then the sum of seconds
+Figures = dict[Key, list[float]]  # a count for each bucket and for +Inf, then the sum of seconds
 
 
-def _none() -> list[float]:
+def _zeros() -> list[float]:
     return [0.0] * (len(BUCKETS) + 2)
 
 
 class DeliveryFigures(msgspec.Struct):
-    """What became of webhook deliveries in a process, and what waits in the database as it saw it last."""
+    """The webhook deliveries of a process, and the backlog in the database as it was last measured."""
 
     attempts: dict[str, int] = msgspec.field(default_factory=dict)  # by outcome
-    took: list[float] = msgspec.field(default_factory=_none)
-    lag: list[float] = msgspec.field(default_factory=_none)
+    durations: list[float] = msgspec.field(default_factory=_zeros)
+    lags: list[float] = msgspec.field(default_factory=_zeros)
     expired: int = 0
     abandoned: int = 0
     pending: int = 0
-    oldest_due: int | None = None  # ms
-    measured: int = 0  # ms
+    oldest_due_ms: int | None = None
+    measured_ms: int = 0
 
-    def attempted(self, status: int | None, ms: int) -> None:
-        """Counts a request that was answered with `status`, or with nothing."""
+    def attempted(self, status: int | None, duration_ms: int) -> None:
+        """Counts a request to a receiver with the status of the response, or None without one."""
         outcome = "unanswered" if status is None else f"{status // 100}xx"
         self.attempts[outcome] = self.attempts.get(outcome, 0) + 1
-        _count(self.took, ms / 1000)
+        _count(self.durations, duration_ms / 1000)
 
-    def late(self, ms: int) -> None:
-        """Counts how long after it was due an attempt began."""
-        _count(self.lag, ms / 1000)
+    def started(self, lag_ms: int) -> None:
+        """Counts the time between the moment an attempt was due and its start."""
+        _count(self.lags, lag_ms / 1000)
 
-    def waits(self, pending: int, oldest_due: int | None, now: int) -> None:
-        """Notes how much waits, and when the first of it is or was due."""
-        self.pending, self.oldest_due, self.measured = pending, oldest_due, now
+    def set_backlog(self, pending: int, oldest_due_ms: int | None, now_ms: int) -> None:
+        """Sets the size of the backlog, and the moment at which its first delivery is or was due."""
+        self.pending, self.oldest_due_ms, self.measured_ms = pending, oldest_due_ms, now_ms
 
     def add(self, other: "DeliveryFigures") -> None:
-        """Adds those of another process; what waits is the same for all, known best to who looked last."""
+        """Adds the figures of another process. The backlog is shared, so the latest measurement counts."""
         for outcome, count in other.attempts.items():
             self.attempts[outcome] = self.attempts.get(outcome, 0) + count
-        self.took = [a + b for a, b in zip(self.took, other.took, strict=True)]
-        self.lag = [a + b for a, b in zip(self.lag, other.lag, strict=True)]
+        self.durations = [a + b for a, b in zip(self.durations, other.durations, strict=True)]
+        self.lags = [a + b for a, b in zip(self.lags, other.lags, strict=True)]
         self.expired += other.expired
         self.abandoned += other.abandoned
-        if other.measured > self.measured:
-            self.waits(other.pending, other.oldest_due, other.measured)
+        if other.measured_ms > self.measured_ms:
+            self.set_backlog(other.pending, other.oldest_due_ms, other.measured_ms)
 
 
-class _Shared(msgspec.Struct):
-    """What a process leaves for the others."""
+class _SharedFigures(msgspec.Struct):
+    """The figures that a process writes to its file for the others."""
 
     figures: list[tuple[Key, list[float]]]
     sockets: int
@@ -70,10 +70,10 @@ class _Shared(msgspec.Struct):
 
 
 class Metrics:
-    """The figures of this process, and with `directory` of all that share it.
+    """The figures of this process or, with `directory`, of all processes that share it.
 
-    `sockets` is how many are open; whoever opens and closes them counts. `deliveries` is counted by workers.
-    `wal` is SQLite's write-ahead log, if that is the database; it may not be there.
+    `sockets` is the number of open WebSockets, `deliveries` has the figures of workers; their owners update
+    both. `wal` is the path of SQLite's write-ahead log, if SQLite is used; the file need not exist.
     """
 
     def __init__(self, directory: str | None = None, wal: Path | None = None) -> None:
@@ -88,20 +88,20 @@ class Metrics:
         key = (method, route, status)
         figures = self._figures.get(key)
         if figures is None:
-            figures = self._figures[key] = _none()
+            figures = self._figures[key] = _zeros()
         _count(figures, seconds)
 
     def share(self) -> None:
-        """Leaves this process's figures for the others."""
+        """Writes this process's figures for the others. Raises `OSError`."""
         if self._directory is not None:
             target = self._directory / f"{os.getpid()}.json"
             scratch = target.with_suffix(".new")
-            shared = _Shared(list(self._figures.items()), self.sockets, self.deliveries)
+            shared = _SharedFigures(list(self._figures.items()), self.sockets, self.deliveries)
             scratch.write_bytes(msgspec.json.encode(shared))
             scratch.replace(target)
 
     def exposition(self) -> bytes:
-        """The text that Prometheus reads."""
+        """All metrics in the text format of Prometheus. Raises `OSError`."""
         registry = CollectorRegistry()
         registry.register(_Collected(*self._all(), self._wal))
         return generate_latest(registry)
@@ -110,21 +110,21 @@ class Metrics:
         if self._directory is None:
             return self._figures, self.sockets, self.deliveries
         self.share()
-        found: Figures = {}
+        total: Figures = {}
         sockets = 0
         deliveries = DeliveryFigures()
         for path in self._directory.glob("*.json"):
-            shared = msgspec.json.decode(path.read_bytes(), type=_Shared)
+            shared = msgspec.json.decode(path.read_bytes(), type=_SharedFigures)
             sockets += shared.sockets if _is_running(int(path.stem)) else 0
             deliveries.add(shared.deliveries)
             for key, figures in shared.figures:
-                known = found.setdefault(key, [0.0] * len(figures))
-                found[key] = [a + b for a, b in zip(known, figures, strict=True)]
-        return found, sockets, deliveries
+                known = total.setdefault(key, [0.0] * len(figures))
+                total[key] = [a + b for a, b in zip(known, figures, strict=True)]
+        return total, sockets, deliveries
 
 
 class _Collected:
-    """The figures as the library's families."""
+    """A collector that yields the figures as metric families of the library."""
 
     def __init__(self, figures: Figures, sockets: int, deliveries: DeliveryFigures, wal: Path | None) -> None:
         self._figures = figures
@@ -134,9 +134,9 @@ class _Collected:
 
     def collect(self) -> Iterator[Metric]:
         labels = ["method", "route", "status"]
-        requests = CounterMetricFamily("tradepost_requests", "Requests answered.", labels=labels)
+        requests = CounterMetricFamily("tradepost_requests", "Requests by response status.", labels=labels)
         seconds = HistogramMetricFamily(
-            "tradepost_request_seconds", "Time to answer.", labels=["method", "route"]
+            "tradepost_request_seconds", "Duration of requests.", labels=["method", "route"]
         )
         merged: dict[tuple[str, str], list[float]] = {}
         for (method, route, status), figures in sorted(self._figures.items()):
@@ -147,10 +147,10 @@ class _Collected:
             seconds.add_metric(list(key), _cumulative(figures), figures[-1])
         yield requests
         yield seconds
-        sockets = GaugeMetricFamily("tradepost_sockets_open", "WebSockets that are open.")
+        sockets = GaugeMetricFamily("tradepost_sockets_open", "Open WebSockets.")
         sockets.add_metric([], self._sockets)
         yield sockets
-        resident = GaugeMetricFamily("tradepost_resident_bytes", "Memory of this process.")
+        resident = GaugeMetricFamily("tradepost_resident_bytes", "Resident memory of this process.")
         resident.add_metric([], _resident_bytes())
         yield resident
         if self._wal is not None:
@@ -162,42 +162,46 @@ class _Collected:
     def _webhooks(self) -> Iterator[Metric]:
         known = self._deliveries
         requests = CounterMetricFamily(
-            "tradepost_webhook_attempts", "Requests to receivers, by outcome.", labels=["outcome"]
+            "tradepost_webhook_attempts", "Requests to receivers by outcome.", labels=["outcome"]
         )
         for outcome, count in sorted(known.attempts.items()):
             requests.add_metric([outcome], count)
         yield requests
         for name, text, figures in (
-            ("tradepost_webhook_attempt_seconds", "Time until a receiver had answered.", known.took),
-            (
-                "tradepost_webhook_lag_seconds",
-                "Time from when an attempt was due to its beginning.",
-                known.lag,
-            ),
+            ("tradepost_webhook_attempt_seconds", "Duration of requests to receivers.", known.durations),
+            ("tradepost_webhook_lag_seconds", "Time between due and actual start of attempts.", known.lags),
         ):
             histogram = HistogramMetricFamily(name, text)
             histogram.add_metric([], _cumulative(figures), figures[-1])
             yield histogram
         for name, text, total in (
-            ("tradepost_webhook_leases_expired", "Claims whose worker did not come back.", known.expired),
-            ("tradepost_webhook_abandoned", "Deliveries whose last retry failed.", known.abandoned),
+            (
+                "tradepost_webhook_leases_expired",
+                "Leases that ran out before their worker finished.",
+                known.expired,
+            ),
+            (
+                "tradepost_webhook_abandoned",
+                "Deliveries abandoned after the last retry failed.",
+                known.abandoned,
+            ),
         ):
             counter = CounterMetricFamily(name, text)
             counter.add_metric([], total)
             yield counter
-        yield from self._waiting()
+        yield from self._backlog()
 
-    def _waiting(self) -> Iterator[Metric]:
+    def _backlog(self) -> Iterator[Metric]:
         known = self._deliveries
-        text = "Deliveries that wait for enabled endpoints and are not out."
+        text = "Deliveries to enabled endpoints that are waiting and not in flight."
         pending = GaugeMetricFamily("tradepost_webhook_pending", text)
         pending.add_metric([], known.pending)
         yield pending
         oldest = GaugeMetricFamily(
-            "tradepost_webhook_oldest_due_seconds", "How long the first pending delivery has been due."
+            "tradepost_webhook_oldest_due_seconds", "Time for which the oldest pending delivery has been due."
         )
-        waited = 0 if known.oldest_due is None else max(0, known.measured - known.oldest_due)
-        oldest.add_metric([], waited / 1000)
+        overdue_ms = 0 if known.oldest_due_ms is None else max(0, known.measured_ms - known.oldest_due_ms)
+        oldest.add_metric([], overdue_ms / 1000)
         yield oldest
 
 
@@ -207,15 +211,15 @@ def _count(figures: list[float], seconds: float) -> None:
 
 
 def _cumulative(figures: list[float]) -> list[tuple[str, float]]:
-    total, found = 0.0, []
+    total, buckets = 0.0, []
     for bound, count in zip([*map(str, BUCKETS), "+Inf"], figures[:-1], strict=True):
         total += count
-        found.append((bound, total))
-    return found
+        buckets.append((bound, total))
+    return buckets
 
 
 def _is_running(pid: int) -> bool:
-    """A process that died leaves its counts, but no open sockets."""
+    """Whether a process is alive. The counts of a dead one remain valid, but its sockets are closed."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -2,8 +2,8 @@
 
     caller → permission → transaction ( idempotency row → action → event rows → stored result ) → commit
 
-Every surface translates its calls to this, and its results back. Events are written with the change that they
-announce.
+Every surface translates its calls to this one, and its results back. Events are written in the transaction of
+the change that they announce.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Performed(NamedTuple, Generic[T]):
-    """The result of an action, and whether it is that of an earlier request with the same key."""
+    """The result of an action, and whether it comes from an earlier request with the same key."""
 
     result: T
     replayed: bool
@@ -34,7 +34,7 @@ class Performed(NamedTuple, Generic[T]):
 
 @dataclass
 class Performer:
-    """Performs calls on a database."""
+    """Performs calls, each in one transaction of the database."""
 
     database: Database
     clock: Clock
@@ -58,10 +58,10 @@ class Performer:
     ) -> Performed[T]:
         """Runs `action` in one transaction, once per idempotent `request`, and writes its events.
 
-        `permission` is None for what the service or its operator does. `source` is the URL of the service.
-        What the transaction took is added to `use`, also if it fails. Raises `Forbidden`, `Duplicate` for a
-        value that must be unique, `Conflict` after too many lost races, `Unavailable` without a database, and
-        the problems of the action and of the request.
+        `permission` is None for actions of the service itself and of its operator. `source` is the URL of the
+        service. The statements of the transaction are added to `use`, also if it fails. Raises `Forbidden`;
+        `Duplicate` for a value that must be unique; `Conflict` after too many lost races; `Unavailable` if
+        the database cannot be reached; and the problems of the action and of the request.
         """
         if permission is not None:
             permission.check(caller)
@@ -74,7 +74,7 @@ class Performer:
                 stored = await request.reserve(tx) if request else None
                 if stored is not None:
                     return Performed(stored.result, True)
-                change = Change(tx, caller, self.clock.now(), self.ids, self.services, source)
+                change = Change(tx, caller, self.clock.now_ms(), self.ids, self.services, source)
                 result = await action(change)
                 if change.happened:
                     log = outbox.Outbox(self.emitter, source, change.now, traceparent, change.new_id)

@@ -1,7 +1,7 @@
-"""What can go wrong, as one small tree; every surface has one table that translates it.
+"""Problems: the errors that callers can meet, as a small tree that each surface translates by one table.
 
     Problem
-    ├── Malformed            cannot be read as asked          ├── TooLarge · TimedOut
+    ├── Malformed            cannot be read                   ├── TooLarge · TimedOut
     ├── Unauthenticated      no or bad credentials            ├── UnsupportedMediaType
     ├── Forbidden            lacks a scope                    ├── Invalid             members break rules
     ├── NotFound                                              │   └── IdempotencyKeyReused
@@ -11,7 +11,7 @@
     ├── VersionRetired
     └── PreconditionFailed
 
-The docstring of a kind is what its page at `/problems/<kind>` says.
+The docstring of a kind is the text of its page at `/problems/<kind>`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,14 @@ Path = tuple[str | int, ...]
 
 
 class Outside(str):
-    """A name as the client wrote it, which is not one of ours."""
+    """A name that the client sent and that is not a name of a member."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class MemberError:
-    """One bad member: where it is (`("line_items", 0, "quantity")`), what to do, and a stable code."""
+    """A bad member: its path (`("line_items", 0, "quantity")`), a message and a stable code."""
 
     path: Path
     message: str
@@ -37,7 +37,10 @@ class MemberError:
 
 
 class Problem(Exception):
-    """Something the caller can be told about."""
+    """An error that the caller is told about.
+
+    `facts` are values for a surface's translation, such as `scope` or `retry_after` in seconds.
+    """
 
     kind: ClassVar[str]
     title: ClassVar[str]
@@ -50,15 +53,15 @@ class Problem(Exception):
 
 
 class Malformed(Problem):
-    """The request could not be read: broken JSON, a body that is not an object, an unknown or bad query
-    parameter, or a bad header. `detail` names the part; correct it and send again."""
+    """The request cannot be read: broken JSON, a body that is not an object, an unknown or invalid query
+    parameter, or an invalid header. `detail` names the part. Correct it and send the request again."""
 
     kind = "malformed-request"
     title = "The request cannot be read"
 
 
 class Unauthenticated(Problem):
-    """The request carried no API key, or one that is unknown, expired or revoked. Send
+    """The request has no API key, or one that is unknown, expired or revoked. Send
     `Authorization: Bearer tp_…` with a valid key."""
 
     kind = "unauthenticated"
@@ -66,153 +69,153 @@ class Unauthenticated(Problem):
 
 
 class Forbidden(Problem):
-    """The API key is valid but may not do this. `detail` names the scope it lacks; use a key that has it."""
+    """The API key is valid but has no permission for this request. `detail` names the scope that it lacks;
+    use a key with that scope."""
 
     kind = "forbidden"
     title = "The API key may not do this"
 
 
 class NotFound(Problem):
-    """Nothing is at this address: the path is unknown, the item was never there, or it has been deleted."""
+    """There is nothing at this address: the path is unknown, or the item never existed or was deleted."""
 
     kind = "not-found"
     title = "There is nothing here"
 
 
 class MethodNotAllowed(Problem):
-    """The address exists but does not take this method. The `Allow` header lists those it takes."""
+    """The address exists but does not support this method. `Allow` lists the methods that it supports."""
 
     kind = "method-not-allowed"
     title = "The method is not allowed here"
 
 
 class NotAcceptable(Problem):
-    """No representation fits the `Accept` header. Accept `application/json`, or leave the header out."""
+    """No representation matches the `Accept` header. Accept `application/json`, or omit the header."""
 
     kind = "not-acceptable"
     title = "No acceptable representation"
 
 
 class Conflict(Problem):
-    """The request collides with the present state, or lost a race against another. Read the item again
-    and decide anew."""
+    """The request conflicts with the current state, or with another request at the same time. Read the item
+    again and decide whether to repeat the change."""
 
     kind = "conflict"
     title = "The request conflicts with the present state"
 
 
 class Duplicate(Conflict):
-    """Another item already has a value that must be unique, such as an email or a sku. `errors` names the
-    member."""
+    """Another item already has this value, which must be unique, such as an email address or an SKU. `errors`
+    names the member."""
 
     kind = "duplicate"
     title = "Such an item exists already"
 
 
 class KeyInUse(Conflict):
-    """A request with the same `Idempotency-Key` is still running. Wait a moment and send it again."""
+    """A request with the same `Idempotency-Key` is still running. Wait a moment and send yours again."""
 
     kind = "idempotency-key-in-use"
     title = "A request with this key is running"
 
 
 class Final(Conflict):
-    """The item is an accounting record and stays as it is."""
+    """The item is an accounting record and cannot be removed."""
 
     kind = "final"
     title = "The item can no longer be removed"
 
 
 class VersionRetired(Problem):
-    """This API version was retired after its sunset date. `/versions` lists those that are served."""
+    """This API version was retired after its sunset date. `/versions` lists the versions that are served."""
 
     kind = "version-retired"
     title = "This API version is retired"
 
 
 class PreconditionFailed(Problem):
-    """`If-Match` or `If-None-Match` does not hold: the item changed since it was read. The answer carries
-    its current `ETag`; read it again, apply the change anew and retry."""
+    """The condition in `If-Match` or `If-None-Match` is false: the item has changed since you read it. The
+    response has its current `ETag`. Read the item again, reapply your change and retry."""
 
     kind = "precondition-failed"
     title = "The item has changed"
 
 
 class TooLarge(Problem):
-    """The body is larger than the service takes (1 MiB)."""
+    """The body is larger than the service accepts (1 MiB)."""
 
     kind = "too-large"
     title = "The body is too large"
 
 
 class TimedOut(Problem):
-    """The request did not arrive whole within the time it may take. Send it again, over a connection that
-    keeps up."""
+    """The request did not arrive completely within the time limit. Send it again over a faster connection."""
 
     kind = "request-timeout"
     title = "The request took too long to arrive"
 
 
 class UnsupportedMediaType(Problem):
-    """The body's `Content-Type` is not one this address takes. Send `application/json`; PATCH also takes
-    `application/merge-patch+json`."""
+    """This address does not accept the `Content-Type` of the body. Send `application/json`; PATCH also
+    accepts `application/merge-patch+json`."""
 
     kind = "unsupported-media-type"
     title = "The media type is not supported"
 
 
 class Invalid(Problem):
-    """The body was read, but members are missing, of the wrong type, unknown, or break a rule. `errors`
-    lists every one of them."""
+    """The body can be read, but members are missing, unknown or of the wrong type, or break a rule. `errors`
+    lists all of them."""
 
     kind = "invalid"
     title = "Members of the body are not valid"
 
     @classmethod
     def of(cls, errors: Sequence[MemberError], **facts: object) -> "Invalid":
-        """All that is wrong, in one problem."""
+        """One problem for all these errors."""
         detail = errors[0].message if len(errors) == 1 else f"{len(errors)} members are not valid"
         return cls(detail, errors, **facts)
 
 
 class IdempotencyKeyReused(Invalid):
-    """This `Idempotency-Key` was used before with another request. Use a new key for a new request."""
+    """This `Idempotency-Key` was used before, with a different request. Use a new key for a new request."""
 
     kind = "idempotency-key-reused"
     title = "The idempotency key belongs to another request"
 
 
 class RateLimited(Problem):
-    """Too many requests. Wait as long as `Retry-After` says."""
+    """There were too many requests. Wait for the number of seconds in `Retry-After`."""
 
     kind = "rate-limited"
     title = "Too many requests"
 
 
 class Internal(Problem):
-    """Something unexpected happened. It has been logged under the request id in `X-Request-Id`; quote it
-    when you ask for help."""
+    """An unexpected error occurred. It was logged with the request id in `X-Request-Id`; quote this id when
+    you ask for help."""
 
     kind = "internal"
     title = "Something went wrong on our side"
 
 
 class Unavailable(Problem):
-    """The service cannot answer at the moment, because its database cannot be reached or it is stopping.
-    Try again shortly. Send a change again under the same `Idempotency-Key`: where the database did not
-    confirm it, it may have been made."""
+    """The service cannot answer at the moment, because it cannot reach its database or is stopping. Try again
+    shortly. Repeat a change with the same `Idempotency-Key`, because it may have been made even though the
+    database did not confirm it."""
 
     kind = "unavailable"
     title = "The service is not available"
 
 
 def invalid(path: Path, message: str, code: str) -> Invalid:
-    """The problem of a single bad member."""
+    """The problem for a single bad member."""
     return Invalid(message, [MemberError(path, message, code)])
 
 
 def kinds() -> Iterator[type[Problem]]:
-    """Every kind a caller can meet, in the order of this file."""
+    """Every kind of problem that a caller can meet, in the order of this file."""
     waiting = list(reversed(Problem.__subclasses__()))
     while waiting:
         kind = waiting.pop()

@@ -1,4 +1,4 @@
-"""What a declaration of a resource may say. The catalogue is a list of these; everything else reads them."""
+"""Declarations of resources. The catalogue is a list of them, and the surfaces are derived from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ SAFE = frozenset({"GET", "HEAD"})
 class Actions(Protocol):
     """The actions of a resource's record, each within a transaction.
 
-    The waist has checked the permission. An action raises `Invalid` with all that breaks a rule, and the
-    problems that it lists in `refuses`; `Duplicate` comes from the database.
+    The waist has checked the permission. An action raises `Invalid` with every broken rule, and the problems
+    that it lists in `refuses`; `Duplicate` comes from the database.
     """
 
     @property
@@ -34,26 +34,26 @@ class Actions(Protocol):
 
     @property
     def reveals(self) -> Mapping[str, str]:
-        """The secrets in the answer that created an item, with their descriptions."""
+        """The descriptions of the secrets in the response that created an item, by their names."""
 
     @property
     def prepares(self) -> bool:
         """Whether `prepare` does anything."""
 
     async def prepare(self, services: Services, body: bytes, names: Mapping[str, str]) -> None:
-        """Does what may take long, before there is a transaction; raises nothing.
+        """Does slow work, such as look-ups, before the transaction begins; raises nothing.
 
-        `body` is not judged yet; `names` are the names of its members by the names inside.
+        `body` has not been checked; `names` are the external names of its members by internal ones.
         """
 
     async def judge(self, change: Change, values: Values, current: Any | None) -> list[MemberError]:
-        """The rules that `values` break, as far as they could be read; they replace those of `current`."""
+        """The errors of the readable `values` of a body; `current` is the item that they would replace."""
 
     async def create(self, change: Change, values: Values) -> Rows:
-        """Adds an item; returns its row, or a row for each embedded child."""
+        """Creates an item. Returns its row, or a row for each embedded child."""
 
     async def replace(self, change: Change, current: Any, values: Values) -> Rows:
-        """Sets the members of a locked item; returns its row, or a row for each embedded child."""
+        """Sets the members of a locked item. Returns its row, or a row for each embedded child."""
 
     async def delete(self, change: Change, current: Any) -> None:
         """Removes a locked item."""
@@ -63,10 +63,11 @@ class Actions(Protocol):
 class Resource:
     """A record with its address, its methods and their permissions.
 
-    `scope` gives the pair `<scope>:read`, `<scope>:write`, unless one scope is for both. `under` is the
-    foreign key of the parent below whose address it is (also) found, and `called` its name there if that is
-    not its record's. A key that acts for a user sees the user's `own` items, may `read` all items, or has no
-    access (`none`). A POST with members that only the record `alternative` takes creates one of those.
+    `scope` stands for `<scope>:read` and `<scope>:write`, unless it has a colon and is used for both. `under`
+    is the foreign key of the parent below whose address the items are found; without `top`, only there.
+    `called` is the name of the items if it is not the record's. A key that acts for a user has access to the
+    user's `own` items, may `read` all items, or has no access (`none`). A POST with members that only the
+    record `alternative` takes creates one of those.
     """
 
     record: type[Record]
@@ -76,7 +77,7 @@ class Resource:
     methods: tuple[str, ...] = ALL
     under: str | None = None
     top: bool = True
-    revisable: bool = True  # its ETag is its version; else a hash of what is shown
+    revisable: bool = True  # its ETag is its version; otherwise a hash of the body
     called: tuple[str, str] | None = None  # one, and several: `secret`, `secrets`
     alternative: type[Record] | None = None
 
@@ -92,7 +93,7 @@ class Resource:
 
     @cached_property
     def segment(self) -> str:
-        """Its place in a path: `line-items`."""
+        """The segment of paths that names its items: `line-items`."""
         return self.many.replace("_", "-")
 
     @cached_property
@@ -109,7 +110,7 @@ class Resource:
         return {method: self._permission(method) for method in ("HEAD", *ALL)}
 
     def _permission(self, method: str) -> Permission:
-        """A key that acts for a user reads what all may read, and changes what is its own."""
+        """A key that acts for a user may read public items, and change the user's own."""
         scope = self.read_scope if method in SAFE else self.write_scope
         if self.user_keys == "own":
             return Permission(scope, not (self.record.is_owner and method == "POST"), own=True)
@@ -117,7 +118,7 @@ class Resource:
 
     @cached_property
     def parent(self) -> BelongsTo | None:
-        """The parent below whose address it is found."""
+        """The parent below whose address the items are found, if any."""
         return member(self.record, self.under).belongs_to if self.under else None
 
     @cached_property
@@ -130,6 +131,6 @@ class Resource:
 
 
 def _allowed(methods: tuple[str, ...], possible: tuple[str, ...]) -> tuple[str, ...]:
-    """The methods of an address: HEAD wherever GET, and OPTIONS always."""
+    """The methods of an address, with HEAD if there is GET, and always with OPTIONS."""
     taken = [method for method in possible if method in methods]
     return (*taken, *(["HEAD"] if "GET" in taken else []), "OPTIONS")

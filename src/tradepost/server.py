@@ -1,4 +1,4 @@
-"""The server: uvicorn with the hardened protocols, on one port, in one process or several."""
+"""The server: uvicorn with the hardened protocols, on one port, in one or several processes."""
 
 import http.client
 import socket
@@ -17,13 +17,13 @@ from tradepost.settings import Settings
 
 _MAX_MESSAGE = 1 << 20
 _PING_SECONDS = 20
-_OTHER_FILES = 4096  # that are open beside sockets: connections over HTTP above all
+_OTHER_FILES = 4096  # open files besides WebSockets, mostly HTTP connections
 _KEEP_ALIVE_SECONDS = 75  # longer than the idle time of common load balancers, so that they close first
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (an address somebody may choose to listen on)
+_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 (operators may choose this address)
 
 
 def serve(settings: Settings, workers: int, then: Callable[[str], None] | None = None) -> None:
-    """Serves until a signal ends it; prints one line with the address once it answers, and tells `then`."""
+    """Serves until a signal ends it. Once it answers, prints its URL and calls `then` with it."""
     allow_files(settings.graphql_max_sockets + _OTHER_FILES)
     config = configuration(settings, "tradepost.assembly:application", workers)
     listening = _listen(settings)
@@ -40,7 +40,7 @@ def serve(settings: Settings, workers: int, then: Callable[[str], None] | None =
 def configuration(
     settings: Settings, application: str | Callable[[], Any], workers: int = 1
 ) -> uvicorn.Config:
-    """How an application is served; it is given by what makes it, or by that one's name."""
+    """The configuration of the server; `application` is a factory or the import path of one."""
     config = Config(
         application,
         factory=True,
@@ -50,7 +50,7 @@ def configuration(
         http=Hardened,
         ws=HardenedSocket,
         ws_max_size=_MAX_MESSAGE,
-        ws_per_message_deflate=False,  # its state costs more memory than all else of an idle socket
+        ws_per_message_deflate=False,  # its state takes more memory than the rest of an idle socket
         ws_ping_interval=_PING_SECONDS,
         ws_ping_timeout=_PING_SECONDS,
         lifespan="on",
@@ -66,7 +66,7 @@ def configuration(
 
 
 def allow_files(count: int) -> None:
-    """Lets as many files be open, or as many as may be: each socket is one, and often 1024 is the limit."""
+    """Raises the limit of open files to `count`, as far as permitted. The default is often 1024."""
     if sys.platform != "win32":
         import resource  # noqa: PLC0415 (not on every system)
 
@@ -92,7 +92,7 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _announce(address: tuple[Any, ...], then: Callable[[str], None] | None) -> None:
-    """Prints where the service is, once it is."""
+    """Prints the URL of the service once it answers."""
     host, port = address[0], address[1]
     near = "localhost" if host in _EVERYWHERE else host
     while True:

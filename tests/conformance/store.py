@@ -56,7 +56,7 @@ ADD_USER, ADD_PRODUCT = statements_of(User).insert, statements_of(Product).inser
 
 async def add_event(tx: Writing, subject: str) -> str:
     """Appends an event about a user called `subject`; its id."""
-    event_id = IDS.new(Clock().now())  # as old as 1970 it would be forgotten at once
+    event_id = IDS.new(Clock().now_ms())  # as old as 1970 it would be forgotten at once
     happened = [Happened(event_id, "user.updated", "users", subject)]
     await Outbox(EMITTER, "http://shop.example", AT, None, lambda: IDS.new(1)).append(tx, happened)
     return event_id

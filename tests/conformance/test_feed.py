@@ -20,7 +20,7 @@ from tradepost.events import feed as feed_module
 from tradepost.events.feed import Feed, FeedEvent
 from tradepost.problems import Unavailable
 from tradepost.settings import load
-from tradepost.storage.database import Database, Noticed, Reading, Writing
+from tradepost.storage.database import Database, OnWakeup, Reading, Writing
 from tradepost.storage.record_statements import statements_of
 from tradepost.storage.statements import events
 
@@ -83,15 +83,15 @@ class Watched:
             raise Unavailable(message)
         return self.real.reading()
 
-    def watch(self, noticed: Noticed) -> None:
+    def watch(self, on_wakeup: OnWakeup) -> None:
         self.watches.append("begun")
         if not self.silent:
-            self.real.watch(noticed)
+            self.real.watch(on_wakeup)
 
-    async def unwatch(self, noticed: Noticed) -> None:
+    async def unwatch(self, on_wakeup: OnWakeup) -> None:
         self.watches.append("ending")
         await self.may_end.wait()
-        await self.real.unwatch(noticed)
+        await self.real.unwatch(on_wakeup)
         self.watches.append("ended")
 
     async def looks(self, more: int = 3) -> None:

@@ -222,7 +222,7 @@ DRIFTS = {
     "a field of an edge": ("  node: User!\n", "  node: User!\n  role: String\n", "UserEdge.role"),
     "a field of PageInfo": ("  endCursor: String\n", "  endCursor: String\n  pages: Int\n", "PageInfo.pages"),
     "a type that nothing is behind": (
-        '"Someone who can place orders."',
+        '"A person who can place orders."',
         '"x"\ntype Shop { "x" name: String }\n"y"',
         "Shop.name",
     ),
@@ -249,36 +249,36 @@ DRIFTS = {
         "Query.user",
     ),
     "an argument that is missing": (
-        '    "Whom."\n    id: ID!\n  ): User!\n',
-        '    "Whom."\n    email: String!\n  ): User!\n',
+        '    "Id of the user."\n    id: ID!\n  ): User!\n',
+        '    "Id of the user."\n    email: String!\n  ): User!\n',
         "Mutation.deactivateUser",
     ),
     "an argument with a default": ("    first: Int\n", "    first: Int = 5\n", "first"),
     "a value of an enumeration too many": ("  PENDING\n", "  PENDING\n  LOST\n", "OrderStatus"),
     "a value of an enumeration too few": ('  "Cannot be ordered."\n  ARCHIVED\n', "", "ProductStatus"),
     "a member of an input that there is not": (
-        '  sku: String!\n  "What it is called, 1',
-        '  sku: String!\n  colour: String\n  "What it is called, 1',
+        '  sku: String!\n  "Name of the product, 1',
+        '  sku: String!\n  colour: String\n  "Name of the product, 1',
         "CreateProductInput.colour",
     ),
     "a required member of an input that is not": (
-        '  price: Float!\n  "ISO 4217."\n  currency: String!\n  "Pieces there',
-        '  price: Float\n  "ISO 4217."\n  currency: String!\n  "Pieces there',
+        'decimals than the currency has."\n  price: Float!\n',
+        'decimals than the currency has."\n  price: Float\n',
         "CreateProductInput.price",
     ),
     "a required member of an input that is missing": (
-        '  "Who orders."\n  userId: ID!\n',
+        '  "Id of the user who orders."\n  userId: ID!\n',
         "",
         "CreateOrderInput",
     ),
     "a member of a line that is missing": (
-        '  "How many, 1 to 10 000."\n  quantity: Int!\n',
+        '  "Number of units, 1 to 10,000."\n  quantity: Int!\n',
         "",
         "LineItemInput",
     ),
     "a member of an update that is required": (
-        '  name: String\n  "Unique, regardless of case."\n  email: String\n',
-        '  name: String!\n  "Unique, regardless of case."\n  email: String\n',
+        '  name: String\n  "Email address; unique among users, regardless of case."\n  email: String\n',
+        '  name: String!\n  "Email address; unique among users, regardless of case."\n  email: String\n',
         "UpdateUserInput.name",
     ),
     "a member of an update that is missing": (
@@ -291,7 +291,7 @@ DRIFTS = {
         "  inStock: Boolean\n  colour: String\n",
         "ProductFilter",
     ),
-    "a filter that is missing": ('  "The one with this sku."\n  sku: String\n', "", "ProductFilter"),
+    "a filter that is missing": ('  "Only the product with this SKU."\n  sku: String\n', "", "ProductFilter"),
     "a filter with a default": ("  inStock: Boolean\n", "  inStock: Boolean = true\n", "ProductFilter"),
     "a member of an input with a default": (
         "  status: UserStatus\n}",
@@ -329,8 +329,8 @@ def test_the_service_does_not_start_with_a_drifted_schema(tmp_path: Path) -> Non
 
 def test_what_the_schema_leaves_out_is_no_drift() -> None:
     """The schema may offer less than the records have: it is written by hand, and additive."""
-    less = TEXT.replace('  "ISO 3166-1 alpha-2."\n  country: String!\n', "", 1)
-    less = less.replace('  "More about it."\n  description: String\n', "", 1)
+    less = TEXT.replace('  "ISO 3166-1 alpha-2 code."\n  country: String!\n', "", 1)
+    less = less.replace('  "Description of the product."\n  description: String\n', "", 1)
     assert less != TEXT
     assert BoundSchema(less, catalogue.RESOURCES).schema.type_map["Address"]
 

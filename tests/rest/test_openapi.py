@@ -49,12 +49,15 @@ def test_the_document_states_the_retries_that_are_set(new_service: Callable[...,
     document = shop.get(service, "/v1/openapi.json", key=None)
     introduction = " ".join(document["info"]["description"].split())
     assert (
-        "within one second acknowledges; all else is tried again, up to four times in two hours."
+        "within one second acknowledges the event; otherwise it is sent again, up to four times in two hours."
         in introduction
     )
     received = document["webhooks"]["dev.tradepost.order.placed"]["post"]["responses"]
-    assert received["2XX"]["description"].endswith("if it comes within 1 second.")
-    assert "sent again 2.5 s, 90 s, 2 h and 2 min after the failure" in received["default"]["description"]
+    assert received["2XX"]["description"] == "Any 2xx response within 1 second acknowledges the event."
+    assert (
+        "sent again 2.5 s, 90 s, 2 h and 2 min after the previous failure"
+        in received["default"]["description"]
+    )
     schemas = document["components"]["schemas"]
     for schema, number in (("EventDelivered", "attempt"), ("WebhookDeliveryAttempt", "number")):
         stated = schemas[schema]["properties"][number]
@@ -66,7 +69,7 @@ def test_the_document_states_that_there_is_one_retry(new_service: Callable[..., 
     """A schedule of one delay is one retry."""
     document = shop.get(new_service("sqlite", webhook_schedule="5"), "/v1/openapi.json", key=None)
     received = document["webhooks"]["dev.tradepost.order.placed"]["post"]["responses"]
-    assert "sent again 5 s after the failure" in received["default"]["description"]
+    assert "sent again 5 s after the previous failure" in received["default"]["description"]
     attempt = document["components"]["schemas"]["EventDelivered"]["properties"]["attempt"]
     assert (attempt["maximum"], attempt["description"]) == (1, "0 is the first attempt; 1 is the retry.")
 

@@ -432,7 +432,7 @@ def test_an_unexpected_failure_of_a_statement_says_nothing(
             raise RuntimeError(SECRET + " SELECT users.name FROM users")
 
         patched.setattr(type(service.app.rest.performer.database), "compiled", broken)
-        service.app.rest._access_control._doorkeeper._remembered.clear()
+        service.app.rest._access_control._authenticator._cached.clear()
         replies = [service.get(path), service.call("PATCH", path, {"name": "Eve"})]
     for reply in replies:
         assert reply.status == 500

@@ -155,7 +155,7 @@ def test_hundreds_of_dead_endpoints_delay_nobody(
 ) -> None:
     """Behind more endpoints than a look takes in, disabled or with retries to come, an event still goes out at once."""
     dead = an_endpoint(shop_service, "https://192.0.43.8/", "order.*", status=status)
-    retried_at = clock.now() + (30 * SECOND if status == "ENABLED" else -SECOND)
+    retried_at = clock.now_ms() + (30 * SECOND if status == "ENABLED" else -SECOND)
     shop_service.run(_multiply(shop_service, dead["id"], 2 * LANES_AT_ONCE, instant(retried_at)))
     receiver = new_receiver()
     an_endpoint(shop_service, receiver.url)

@@ -213,7 +213,7 @@ def test_however_many_are_out_each_lease_that_is_over_is_put_back(
     shop_service: Service, courier: Courier, clock: GivenClock
 ) -> None:
     """Behind more live leases than a look takes in, one that is over is found all the same."""
-    late = instant(clock.now() + LEASE)
+    late = instant(clock.now_ms() + LEASE)
 
     async def out(tx: Writing) -> None:
         numbers = range(LEASES_AT_ONCE + 1)
@@ -241,7 +241,7 @@ def test_what_is_concluded_while_another_claims_it_is_not_sent_again(
     shop_service.rows("UPDATE webhook_deliveries SET lease = NULL, leased_until = NULL RETURNING id")
     [[chosen]] = shop_service.rows("SELECT id FROM webhook_deliveries")
     courier.turn()
-    instants = {"now": instant(clock.now()), "until": instant(clock.now() + LEASE)}
+    instants = {"now": instant(clock.now_ms()), "until": instant(clock.now_ms() + LEASE)}
 
     async def claim(tx: Writing) -> list[Row]:
         return await tx.rows(LEASE_DELIVERIES, ids=[chosen], lease="elsewhere/1/1/1/0", **instants)

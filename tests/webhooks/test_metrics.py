@@ -99,7 +99,7 @@ def test_what_waits_is_measured(
         for each in deliveries_of(shop_service, endpoint)
         if each["nextAttemptAt"]
     )
-    assert waiting(shop_service, courier) == (4, (clock.now() - due) / 1000)
+    assert waiting(shop_service, courier) == (4, (clock.now_ms() - due) / 1000)
     path = f"/v1/webhook-endpoints/{endpoint['id']}"
     assert shop_service.call("PATCH", path, {"status": "DISABLED"}).status == 200
     assert waiting(shop_service, courier) == (0, 0)

@@ -156,9 +156,9 @@ def test_housekeeping_goes_in_pieces(
 
 def fill(service: Service, clock: GivenClock, endpoint_id: str, counts: dict[str, int]) -> None:
     """Deliveries of an endpoint, so many of each status."""
-    ids, now = Ids(), instant(clock.now())
+    ids, now = Ids(), instant(clock.now_ms())
     rows = [
-        delivery(ids.new(clock.now()), endpoint_id, now, event_type="none", status=status)
+        delivery(ids.new(clock.now_ms()), endpoint_id, now, event_type="none", status=status)
         | ({} if status == "PENDING" else {"next_attempt_at": None})
         for status, count in counts.items()
         for _ in range(count)

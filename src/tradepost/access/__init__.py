@@ -1,1 +1,1 @@
-"""Who calls, what they may do, and how often."""
+"""Authentication, permissions and limits: who calls, what they may do, and how often."""

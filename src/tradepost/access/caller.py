@@ -1,4 +1,4 @@
-"""A caller: whoever showed a valid API key, and what that key may do."""
+"""A caller: the sender of a valid API key, with the permissions of that key."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from tradepost.problems import Forbidden
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """A checked caller. `user_id` is set if the key acts for one user alone; `token` is never kept."""
+    """An authenticated caller. `user_id` is set if the key acts for one user; `token` is never stored."""
 
     key_id: str
     scopes: frozenset[str]

@@ -32,7 +32,7 @@ class Codec(NamedTuple, Generic[T]):
 
 
 def parse_key(header: bytes) -> str:
-    """The key in a header field, bare or a quoted string. Raises `Malformed`."""
+    """The key in a header field, bare or as a quoted string. Raises `Malformed` if it is not one."""
     text = header.decode("latin-1").strip()
     if len(text) > 1 and text[0] == text[-1] == '"':
         text = text[1:-1].replace('\\"', '"').replace("\\\\", "\\")
@@ -43,7 +43,7 @@ def parse_key(header: bytes) -> str:
 
 
 def fingerprint(parts: Iterable[bytes]) -> str:
-    """The fingerprint of the parts that make a request the same: its method, address and body."""
+    """The SHA-256 of the parts that identify a request: its method, address and body."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
@@ -59,7 +59,7 @@ class Stored(NamedTuple, Generic[T]):
 
 @dataclass
 class IdempotentRequest(Generic[T]):
-    """A request that happens once under its key. While it is entered, others with the key are refused."""
+    """A request that takes effect once for its key. Entering it raises `KeyInUse` while another one runs."""
 
     caller: Caller
     key: str
@@ -78,12 +78,13 @@ class IdempotentRequest(Generic[T]):
         self._running.discard((self.caller.key_id, self.key))
 
     async def reserve(self, tx: Writing) -> Stored[T] | None:
-        """Reserves the key; the stored result if it was used before, else None.
+        """Reserves the key. Returns the stored result if the key was used before, otherwise None.
 
-        Raises `KeyInUse` while the first request is running, `IdempotencyKeyReused` if it was another.
+        Raises `KeyInUse` while the first request is running, and `IdempotencyKeyReused` if the key was used
+        with a different request.
         """
         reserved = await tx.row(
-            idempotency_keys.CLAIM,
+            idempotency_keys.RESERVE,
             api_key_id=self.caller.key_id,
             key=self.key,
             fingerprint=self.fingerprint,
@@ -102,10 +103,10 @@ class IdempotentRequest(Generic[T]):
         return Stored(self.codec.decode(self._open(stored)))
 
     async def store(self, tx: Writing, result: T) -> None:
-        """Stores the result under the key."""
+        """Stores the result for the key, encrypted if it is secret."""
         text = self.codec.encode(result)
         await tx.run(
-            idempotency_keys.ANSWER,
+            idempotency_keys.STORE,
             at_api_key_id=self.caller.key_id,
             at_key=self.key,
             new_answer=self._seal(text) if self.codec.is_secret(result) else text.decode(),

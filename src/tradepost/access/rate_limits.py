@@ -1,7 +1,7 @@
 """Rate limits: a token bucket for each key, or for each address where there is no key.
 
-The fields are those of draft-ietf-httpapi-ratelimit-headers. In process by default; with Redis all processes
-draw from the same buckets, and should Redis fail, each process falls back to its own.
+The figures are those of draft-ietf-httpapi-ratelimit-headers. Buckets are in the process by default; with
+Redis, all processes share the same buckets, and if Redis fails, each process falls back to its own.
 """
 
 import logging
@@ -12,18 +12,21 @@ from typing import Any, NamedTuple, Protocol
 
 _log = logging.getLogger("tradepost.access")
 
-_BUCKETS_KEPT = 50_000
+_MAX_BUCKETS = 50_000
 
 
 class Limit(NamedTuple):
-    """So many requests in so many seconds."""
+    """A number of requests in a number of seconds."""
 
     requests: int
     seconds: int
 
 
 class Verdict(NamedTuple):
-    """Whether a request may pass, what is left, and the seconds until the bucket is full or enough again."""
+    """Whether a request is allowed, and how many remain.
+
+    `reset` is in seconds: until the bucket is full again or, if not allowed, until it holds enough.
+    """
 
     allowed: bool
     remaining: int
@@ -31,60 +34,61 @@ class Verdict(NamedTuple):
 
 
 class RateLimits(Protocol):
-    """Buckets that are drawn from."""
+    """Token buckets, one for each client: a key or an address."""
 
     limit: Limit
 
-    def take(self, who: str, cost: float = 1) -> Verdict | Awaitable[Verdict]:
-        """Draws `cost`, at once or to be awaited; nothing is drawn from a bucket that holds less."""
+    def take(self, client: str, cost: float = 1) -> Verdict | Awaitable[Verdict]:
+        """Takes `cost` tokens, at once or to be awaited; takes none from a bucket that holds fewer."""
 
-    async def give_back(self, who: str, cost: float = 1) -> None:
-        """Undoes a draw, for an answer that is free."""
+    async def give_back(self, client: str, cost: float = 1) -> None:
+        """Returns `cost` tokens, for a response that does not count."""
 
 
-class InProcess:
-    """Buckets in this process alone."""
+class ProcessLimits:
+    """Buckets of this process."""
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
         self._rate = limit.requests / limit.seconds
         self._buckets: dict[str, list[float]] = {}
 
-    def take(self, who: str, cost: float = 1) -> Verdict:
+    def take(self, client: str, cost: float = 1) -> Verdict:
         """See `RateLimits`."""
         now = time.monotonic()
-        bucket = self._buckets.get(who)
+        bucket = self._buckets.get(client)
         if bucket is None:
-            bucket = self._new(who, now)
+            bucket = self._new(client, now)
         full = self.limit.requests
-        held = min(full, bucket[0] + (now - bucket[1]) * self._rate)
-        allowed = held >= cost
+        tokens = min(full, bucket[0] + (now - bucket[1]) * self._rate)
+        allowed = tokens >= cost
         if allowed:
-            held -= cost
-        bucket[0], bucket[1] = held, now
-        missing = full - held if allowed else cost - held
-        return Verdict(allowed, int(held), math.ceil(missing / self._rate))
+            tokens -= cost
+        bucket[0], bucket[1] = tokens, now
+        missing = full - tokens if allowed else cost - tokens
+        return Verdict(allowed, int(tokens), math.ceil(missing / self._rate))
 
-    async def give_back(self, who: str, cost: float = 1) -> None:
-        bucket = self._buckets.get(who)
+    async def give_back(self, client: str, cost: float = 1) -> None:
+        bucket = self._buckets.get(client)
         if bucket is not None:
             bucket[0] = min(self.limit.requests, bucket[0] + cost)
 
-    def _new(self, who: str, now: float) -> list[float]:
-        if len(self._buckets) >= _BUCKETS_KEPT:
-            self._forget_full(now)
-        bucket = self._buckets[who] = [float(self.limit.requests), now]
+    def _new(self, client: str, now: float) -> list[float]:
+        if len(self._buckets) >= _MAX_BUCKETS:
+            self._drop_full(now)
+        bucket = self._buckets[client] = [float(self.limit.requests), now]
         return bucket
 
-    def _forget_full(self, now: float) -> None:
-        """A full bucket is as good as none; if all are in use, the oldest go."""
+    def _drop_full(self, now: float) -> None:
+        """Drops full buckets, which are the same as new ones; if too many remain, also the oldest."""
         full = self.limit.requests
-        kept = {who: b for who, b in self._buckets.items() if b[0] + (now - b[1]) * self._rate < full}
-        self._buckets = dict(list(kept.items())[-_BUCKETS_KEPT // 2 :])
+        used = {client: b for client, b in self._buckets.items() if b[0] + (now - b[1]) * self._rate < full}
+        self._buckets = dict(list(used.items())[-_MAX_BUCKETS // 2 :])
 
 
-# Draws in one step: refill by the server's own clock, compare, write back with an expiry.
-_DRAW = """
+# One atomic step: refill by the server's own clock, compare, write back with an expiry.
+# The names of the fields stay: processes of the version before may share the buckets.
+_TAKE = """
 local full, rate, cost = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -98,41 +102,42 @@ return {allowed, tostring(held)}
 """
 
 
-class Shared:
+class RedisLimits:
     """Buckets in Redis, shared by all processes."""
 
     def __init__(self, limit: Limit, url: str) -> None:
-        # Loaded only where it is configured.
+        # Imported only if it is configured.
         from redis.asyncio import Redis  # noqa: PLC0415
 
         self.limit = limit
         self._rate = limit.requests / limit.seconds
-        self._own = InProcess(limit)
+        self._fallback = ProcessLimits(limit)
         self._redis: Any = Redis.from_url(url, socket_timeout=0.25, socket_connect_timeout=0.25)
-        self._draw = self._redis.register_script(_DRAW)
+        self._script = self._redis.register_script(_TAKE)
         self._retry_at = 0.0
 
-    async def take(self, who: str, cost: float = 1) -> Verdict:
-        drawn = await self._drawn(who, cost)
-        if drawn is None:
-            return self._own.take(who, cost)
-        allowed, held = bool(drawn[0]), float(drawn[1])
-        missing = self.limit.requests - held if allowed else cost - held
-        return Verdict(allowed, int(held), math.ceil(missing / self._rate))
+    async def take(self, client: str, cost: float = 1) -> Verdict:
+        result = await self._take(client, cost)
+        if result is None:
+            return self._fallback.take(client, cost)
+        allowed, tokens = bool(result[0]), float(result[1])
+        missing = self.limit.requests - tokens if allowed else cost - tokens
+        return Verdict(allowed, int(tokens), math.ceil(missing / self._rate))
 
-    async def give_back(self, who: str, cost: float = 1) -> None:
-        if await self._drawn(who, -cost) is None:
-            await self._own.give_back(who, cost)
+    async def give_back(self, client: str, cost: float = 1) -> None:
+        if await self._take(client, -cost) is None:
+            await self._fallback.give_back(client, cost)
 
-    async def _drawn(self, who: str, cost: float) -> list[Any] | None:
+    async def _take(self, client: str, cost: float) -> list[Any] | None:
+        """Whether the tokens were taken and how many are left; None if Redis cannot be reached."""
         if time.monotonic() < self._retry_at:
             return None
         try:
-            drawn: list[Any] = await self._draw(
-                keys=[f"tradepost:rate:{who}"], args=[self.limit.requests, self._rate, cost]
+            result: list[Any] = await self._script(
+                keys=[f"tradepost:rate:{client}"], args=[self.limit.requests, self._rate, cost]
             )
-        except Exception as error:  # noqa: BLE001 (whatever ails Redis, requests go on)
-            _log.warning("Redis does not answer (%s); limits are this process's own for a second", error)
+        except Exception as error:  # noqa: BLE001 (any failure of Redis must not fail requests)
+            _log.warning("Redis does not respond (%s); each process limits on its own for a second", error)
             self._retry_at = time.monotonic() + 1
             return None
-        return drawn
+        return result

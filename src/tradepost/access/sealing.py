@@ -1,7 +1,7 @@
-"""Sealing: what has to be read again but nowhere stand in the clear is kept encrypted (Fernet).
+"""Sealing: encryption (Fernet) of values that must be readable later but never stored in plain text.
 
-The keys come from the settings: the first seals, all of them open, so that a key can be replaced. Where none
-is set there is a file of ours with one, readable to its owner alone, made when it is first needed.
+The keys come from the settings: the first encrypts, all of them decrypt, so that keys can be replaced. If
+none is set, one is generated on first use and stored in a file that only its owner can read.
 """
 
 import base64
@@ -22,27 +22,27 @@ _OTHERS = 0o077
 
 
 class _NoKey(Exception):
-    """There is no key, or it is another one; the message is for the operator."""
+    """There is no key, or it is the wrong one; the message is for the operator."""
 
 
 class Sealer:
-    """Seals and opens short texts."""
+    """Encrypts and decrypts short texts."""
 
     def __init__(self, keys: tuple[str, ...], path: Path) -> None:
         self._keys = keys
         self._path = path
 
-    def check(self, kept: Iterable[str] = ()) -> None:
-        """Sees that there is a key and that it opens what is kept; else raises `Unavailable`, saying why."""
+    def check(self, sealed_texts: Iterable[str] = ()) -> None:
+        """Raises `Unavailable` with the reason unless there is a key that decrypts all these texts."""
         try:
             _ = self._fernet
-            for sealed in kept:
+            for sealed in sealed_texts:
                 self._opened(sealed)
         except _NoKey as error:
             raise Unavailable(str(error)) from None
 
     def seal(self, text: str) -> str:
-        """Raises `Unavailable` if there is no key; why is in the log alone."""
+        """The encrypted text. Raises `Unavailable` if there is no key; only the log has the reason."""
         try:
             sealed: bytes = self._fernet.encrypt(text.encode())
         except _NoKey as error:
@@ -50,14 +50,14 @@ class Sealer:
         return sealed.decode()
 
     def open(self, sealed: str) -> str:
-        """The text again; raises `Unavailable` if it was sealed with another key."""
+        """The decrypted text. Raises `Unavailable` if it was sealed with another key."""
         try:
             return self._opened(sealed)
         except _NoKey as error:
             raise _unavailable(error) from None
 
     def _opened(self, sealed: str) -> str:
-        from cryptography.fernet import InvalidToken  # noqa: PLC0415 (services without webhooks need it not)
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415 (only webhooks need it)
 
         try:
             opened: bytes = self._fernet.decrypt(sealed.encode())
@@ -71,7 +71,7 @@ class Sealer:
     def _fernet(self) -> Any:
         from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415
 
-        keys = self._keys or (_kept(self._path),)
+        keys = self._keys or (_file_key(self._path),)
         try:
             return MultiFernet([Fernet(key) for key in keys])
         except ValueError:
@@ -84,13 +84,13 @@ def _unavailable(error: _NoKey) -> Unavailable:
     return Unavailable("Secrets can be neither kept nor read at the moment")
 
 
-def _kept(path: Path) -> str:
-    """The key in a file; a new one if there is no such file."""
+def _file_key(path: Path) -> str:
+    """The key in a file, which is created with a new key if it does not exist."""
     try:
         if not path.exists():
             _make(path)
         if path.stat().st_mode & _OTHERS:
-            _log.warning("%s is readable to others than its owner: chmod 600 it", path)
+            _log.warning("%s can be read by users other than its owner: run chmod 600 on it", path)
         return path.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         message = f"The key file {path} cannot be used ({error}); or set TRADEPOST_ENCRYPTION_KEY"
@@ -98,7 +98,7 @@ def _kept(path: Path) -> str:
 
 
 def _make(path: Path) -> None:
-    """Whole or not at all: of processes that start together, one makes the key that all use."""
+    """Creates the file atomically, so that processes which start together all use the key of one of them."""
     scratch = path.with_name(f"{path.name}.{os.getpid()}.new")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(base64.urlsafe_b64encode(secrets.token_bytes(32)).decode() + "\n")

@@ -92,7 +92,7 @@ async def expand(change: Change, after: str, limit: int) -> Piece | None:
     if row is None:
         return None
     one = _Unfinished(*row)
-    stable_ms = change.now_ms - change.tx.late_ms
+    stable_ms = change.now_ms - change.tx.max_commit_delay_ms
     before_ms = min(parse_instant(one.to), stable_ms)
     seen = [] if one.deleted_at else await _events(change, one, before_ms, limit)
     rows = _deliveries(change, one, seen)

@@ -92,7 +92,7 @@ class LocalReceiver:
         verdict = f"not verified: {failure.partition(':')[0]}" if failure else "verified"
         repeated = not failure and self._seen_before(str(event.get("id")))
         columns = (
-            instant(Clock().now()),
+            instant(Clock().now_ms()),
             *(_printable(event.get(name, "-")) for name in ("type", "subject")),
             f"attempt {_printable(event.get('attempt', '-'))}",
             f"{verdict}, again" if repeated else verdict,

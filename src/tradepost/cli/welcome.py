@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tradepost.access.api_keys import Doorkeeper
+from tradepost.access.api_keys import Authenticator
 from tradepost.access.caller import Caller
 from tradepost.cli import demo, key_file, keys
 from tradepost.cli.key_file import KEY_FILE
@@ -50,14 +50,14 @@ async def _key(performer: Performer) -> str:
 
 
 async def _works(performer: Performer, key: str) -> bool:
-    doorkeeper = Doorkeeper(performer.database, performer.clock)
+    authenticator = Authenticator(performer.database, performer.clock)
     try:
-        remembered = doorkeeper.caller(f"Bearer {key}".encode())
+        remembered = authenticator.caller(f"Bearer {key}".encode())
         caller = remembered if isinstance(remembered, Caller) else await remembered
     except Unauthenticated:
         return False
     finally:
-        await doorkeeper.finish()
+        await authenticator.finish()
     return "admin" in caller.scopes
 
 

@@ -56,7 +56,7 @@ class Filling:
         rows = await reading.row(counts.USERS), await reading.row(counts.PRODUCTS)
         user_count, product_count = (row[0] if row else 0 for row in rows)
         self._random = Random(self.seed)  # noqa: S311 (the data is no secret)
-        self._trade = Trade(self._random, self.loading.performer.clock.now())
+        self._trade = Trade(self._random, self.loading.performer.clock.now_ms())
         self._users: list[str] = []
         self._homes: list[str | None] = []  # the id of an address of each user
         self._products: list[str] = []

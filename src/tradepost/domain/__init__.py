@@ -1,1 +1,1 @@
-"""The things tradepost is about, and their rules. Pure: no I/O, no clock, nothing of HTTP."""
+"""The records of tradepost and their rules. Pure: no I/O, no clock, no HTTP."""

@@ -1,4 +1,4 @@
-"""An address of a user, to which orders can be sent."""
+"""An address of a user, where orders can be shipped."""
 
 from typing import Annotated, ClassVar
 
@@ -18,14 +18,14 @@ class Address(Dated, kw_only=True):
 
     user_id: Annotated[
         str,
-        Meta(description="The user whose address it is."),
+        Meta(description="The user this address belongs to."),
         READ_ONLY,
         BelongsTo(User, reverse="addresses"),
     ]
-    recipient: Annotated[Name, Meta(description="Who receives there.")]
+    recipient: Annotated[Name, Meta(description="Name of the recipient.")]
     line1: Annotated[Name, Meta(description="Street and number.")]
-    line2: Annotated[Name | None, Meta(description="Building, floor, care of.")] = None
+    line2: Annotated[Name | None, Meta(description="Building, floor or care of.")] = None
     city: Annotated[Name, Meta(description="Town or city."), FILTERABLE]
     region: Annotated[Name | None, Meta(description="State, province or county.")] = None
     postal_code: Annotated[Code, Meta(description="Postal code."), FILTERABLE]
-    country: Annotated[str, Meta(description="ISO 3166-1 alpha-2."), FILTERABLE, Checked(check_country)]
+    country: Annotated[str, Meta(description="ISO 3166-1 alpha-2 code."), FILTERABLE, Checked(check_country)]

@@ -1,4 +1,4 @@
-"""An API key: a name, what it may do, and for whom. The secret itself is never kept, only its hash."""
+"""An API key: its name, its scopes and its user. Only the hash of the secret is stored."""
 
 from typing import Annotated, ClassVar
 
@@ -11,23 +11,27 @@ from tradepost.domain.user import User
 
 
 class ApiKey(Record, kw_only=True):
-    """What a caller shows to be let in."""
+    """The credential that a caller sends with each request."""
 
     kind: ClassVar[str] = "api_key"
     plural: ClassVar[str] = "api_keys"
 
     name: Annotated[Name, Meta(description="What the key is for.")]
-    scopes: Annotated[list[Scope], Meta(description="What it may do.", min_length=1, max_length=100), JSON]
+    scopes: Annotated[
+        list[Scope], Meta(description="What the key may do.", min_length=1, max_length=100), JSON
+    ]
     user_id: Annotated[
         str | None,
-        Meta(description="Acts for this user alone; null acts for the whole service."),
+        Meta(description="The only user the key acts for; null if it acts for all users."),
         FILTERABLE,
         BelongsTo(User, reverse="api_keys"),
     ] = None
-    expires_at: Annotated[str | None, Meta(description="When it stops working; null never does.")] = None
-    prefix: Annotated[str, Meta(description="The visible part of the key."), READ_ONLY, FILTERABLE]
-    last_used_at: Annotated[str | None, Meta(description="When it was last used."), READ_ONLY] = None
+    expires_at: Annotated[str | None, Meta(description="When the key expires; null if it never does.")] = None
+    prefix: Annotated[str, Meta(description="The public part of the key."), READ_ONLY, FILTERABLE]
+    last_used_at: Annotated[str | None, Meta(description="When the key was last used."), READ_ONLY] = None
     created_at: Annotated[
-        str, Meta(description="When it was created."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
+        str, Meta(description="When the key was created."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
     ]
-    revoked_at: Annotated[str | None, Meta(description="When it was revoked."), READ_ONLY] = None
+    revoked_at: Annotated[
+        str | None, Meta(description="When the key was revoked; null if it was not."), READ_ONLY
+    ] = None

@@ -1,8 +1,8 @@
-"""Email addresses, as RFC 5322 and its internationalised successors allow them; no mail is sent to ask."""
+"""Email addresses, checked by their syntax (RFC 5321, RFC 5322, RFC 6531); no mail is sent to them."""
 
 import re
 
-# The everyday address, decided without the whole grammar; anything else is left to the library.
+# Most addresses match this and need no full parser; the library checks all others.
 _PLAIN = re.compile(
     r"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@(?:[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\.)+[a-z]{2,20}"
 )
@@ -10,7 +10,7 @@ _MAX_LOCAL = 64
 
 
 def check_email(address: str) -> str | None:
-    """What is wrong with an email address, if anything."""
+    """Why an email address is not valid; None if it is."""
     if _PLAIN.fullmatch(address) and "--" not in address and address.index("@") <= _MAX_LOCAL:
         return None
     if len(address.rpartition("@")[0].encode()) > _MAX_LOCAL:

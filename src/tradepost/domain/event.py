@@ -1,4 +1,4 @@
-"""An event: something that happened, in the CloudEvents 1.0.2 envelope, carrying identifiers alone."""
+"""An event: a change that happened, in the CloudEvents 1.0.2 envelope. It carries identifiers only."""
 
 from typing import Annotated, ClassVar
 
@@ -9,7 +9,7 @@ from tradepost.domain.record import EVENT_TYPE, FILTERABLE, JSON, OMITTED, RANGE
 
 
 class Event(Record, kw_only=True):
-    """Something that happened, in the CloudEvents envelope."""
+    """A change that happened, in the CloudEvents envelope."""
 
     kind: ClassVar[str] = "event"
     plural: ClassVar[str] = "events"
@@ -17,14 +17,18 @@ class Event(Record, kw_only=True):
 
     specversion: Annotated[str, Meta(description="Always 1.0."), READ_ONLY] = "1.0"
     source: Annotated[str, Meta(description="The service that emitted it."), READ_ONLY]
-    type: Annotated[str, Meta(description="What happened, reverse-DNS."), READ_ONLY, FILTERABLE, EVENT_TYPE]
-    subject: Annotated[str, Meta(description="To what, such as orders/<id>."), READ_ONLY, FILTERABLE]
+    type: Annotated[
+        str, Meta(description="What happened, with a reverse-DNS prefix."), READ_ONLY, FILTERABLE, EVENT_TYPE
+    ]
+    subject: Annotated[
+        str, Meta(description="The entity that changed, such as orders/<id>."), READ_ONLY, FILTERABLE
+    ]
     time: Annotated[str, Meta(description="When it happened."), READ_ONLY, FILTERABLE, RANGED]
     datacontenttype: Annotated[str, Meta(description="Always application/json."), READ_ONLY] = (
         "application/json"
     )
-    dataschema: Annotated[str, Meta(description="Where the schema of `data` is."), READ_ONLY]
-    data: Annotated[msgspec.Raw, Meta(description="Which entity, which change, and when."), READ_ONLY, JSON]
+    dataschema: Annotated[str, Meta(description="URL of the schema of `data`."), READ_ONLY]
+    data: Annotated[msgspec.Raw, Meta(description="The entity, the change and its time."), READ_ONLY, JSON]
     traceparent: Annotated[
         str | None, Meta(description="W3C trace context of the request that caused it."), READ_ONLY, OMITTED
     ] = None

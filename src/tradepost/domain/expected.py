@@ -1,6 +1,6 @@
-"""What a member has to be, in the words of JSON: "a string of 1 to 200 characters".
+"""The value that a member expects, in terms of JSON: "a string of 1 to 200 characters".
 
-Types are msgspec's; its own messages speak Python and are never shown.
+msgspec checks the types; its own messages name Python types and are never shown.
 """
 
 import re
@@ -26,8 +26,8 @@ def code_of(message: str) -> str:
 
 @cache
 def expected(kind: Any) -> str:
-    """The values that a type takes: a kind of JSON value and its limits."""
-    values = values_of(kind)  # in their order, which msgspec does not keep
+    """The values that a type accepts: a kind of JSON value and its limits."""
+    values = values_of(kind)  # in the order of declaration, which msgspec loses
     return f"one of {', '.join(values)}" if values else _words(inspect.type_info(kind))
 
 
@@ -62,7 +62,7 @@ def _words(info: Type) -> str:  # noqa: PLR0911 (a table)
 
 
 def _without_integers(words: list[str]) -> list[str]:
-    """Leaves out that a number may be an integer."""
+    """Drops "an integer" where "a number" with the same limits is there too."""
     numbers = [each for each in words if each.startswith("a number")]
     return [
         each for each in words if each.replace("an integer", "a number") not in numbers or each in numbers

@@ -1,7 +1,7 @@
-"""Ids: UUIDv7 in text form (RFC 9562, 5.7), ascending by creation and opaque to clients.
+"""Ids: UUIDv7 in text form (RFC 9562, 5.7), ascending in the order of creation and opaque to clients.
 
-An id carries the instant of creation, and `createdAt` is that same instant: sorting by id *is* sorting by
-creation, without an index of its own.
+An id contains the instant of creation, and `createdAt` is that same instant. Sorting by id *is* sorting by
+creation; it needs no index of its own.
 """
 
 import random
@@ -14,31 +14,31 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Ids:
-    """Makes ids that ascend within a process, even inside one millisecond (RFC 9562, 6.2, method 2)."""
+    """Makes ids that ascend within a process, even within one millisecond (RFC 9562, 6.2, method 2)."""
 
     def __init__(self) -> None:
         self._ms = -1
         self._tail = 0
-        # Ids are opaque, not secret: seeded well, ordinary random numbers make them unlikely to meet.
+        # Ids are opaque, not secret: well-seeded pseudo-random numbers are enough to avoid collisions.
         self._random = random.Random(secrets.randbits(256))  # noqa: S311
 
     def new(self, ms: int) -> str:
-        """Of something created at `ms` milliseconds since 1970."""
+        """The id of an item created `ms` milliseconds after 1970."""
         if ms == self._ms:
             self._tail += 1 + self._random.getrandbits(32)
         else:
-            # The highest bit stays free, so that counting up cannot overflow within a millisecond.
+            # The highest bit starts at zero, so that counting up cannot overflow within a millisecond.
             self._ms, self._tail = ms, self._random.getrandbits(_TAIL_BITS - 1)
         return _text(ms, self._tail & _TAIL_MASK)
 
 
 def is_id(text: str) -> bool:
-    """Whether a text looks as ids do; what does not, names nothing."""
+    """Whether a text has the format of an id. A text that has not is no item's id."""
     return _ID.fullmatch(text) is not None
 
 
 def floor(ms: int) -> str:
-    """The lowest id of a millisecond: whatever was created at or after it has one at least as high."""
+    """The lowest id of a millisecond: every item created then or later has an id at least as high."""
     return _text(ms, 0)
 
 

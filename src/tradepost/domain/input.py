@@ -1,7 +1,7 @@
-"""Bodies: decoded straight into a struct derived from the record, and judged member by member if that fails.
+"""Request bodies: decoded into a struct that is derived from the record, or checked member by member.
 
-msgspec decodes a valid body in one pass. A body that it refuses is read again as plain JSON and each member
-is judged alone, so that one answer names all that is wrong.
+msgspec decodes a valid body in one pass. A body that it rejects is parsed again as plain JSON, and each
+member is checked on its own, so that one answer names every error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +25,10 @@ _NUL = b"\\u0000"
 class Input:
     """The members that a body for a record may have.
 
-    `names` are the members' names outside, `child_names` those of embedded children. Ignored are read-only
-    members; `fixed` ones, which come from the path; `revealed` ones, which are the secrets in the answer that
-    created the record; and without `patching` those that only PATCH takes.
+    `names` are the external names of the members, `child_names` those of the embedded children. Four groups
+    of members are ignored: read-only ones; `fixed` ones, whose values come from the path; `revealed` ones,
+    which are the secrets in the answer that created the record; and, unless `patching`, those that only PATCH
+    takes.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Input:
 
     @property
     def takes(self) -> frozenset[str]:
-        """The outside names of the members that are not ignored."""
+        """The external names of the members that are not ignored."""
         return frozenset(self.names[name] for name in self._types)
 
     @property
@@ -87,7 +88,10 @@ class Input:
         return not self._required
 
     def read(self, body: bytes) -> Values:
-        """The values of a body. Raises `Malformed` for no JSON object, `Invalid` with all bad members."""
+        """The values of a body, by internal names.
+
+        Raises `Malformed` if it is not a JSON object, `Invalid` with every bad member.
+        """
         try:
             decoded = self._decode(body)
         except msgspec.ValidationError:
@@ -100,7 +104,7 @@ class Input:
         return values
 
     def check(self, body: Mapping[str, Any]) -> Values:
-        """The values of a body that is parsed already. Raises `Invalid` with all bad members."""
+        """The values of a parsed body, by internal names. Raises `Invalid` with every bad member."""
         values, errors = self._members(body, ())
         errors.extend(self._wrong(values))
         if errors:
@@ -147,7 +151,7 @@ class Input:
         errors.extend(wrong)
 
     def _children(self, child: "Input", value: Any, at: Path, errors: list[MemberError]) -> list[Any]:
-        """The children of a list, each judged alone; a member that cannot be read is None."""
+        """The children in a list, each checked on its own; a member that cannot be read is None."""
         wrong = next(_faults(value, self._types[str(at[-1])], at, items=False), None)
         if wrong:
             errors.append(wrong)
@@ -164,7 +168,7 @@ class Input:
         return self.struct(**{"id": item.get("id", UNSET), **absent, **values})
 
     def _wrong(self, values: Values) -> list[MemberError]:
-        """What breaks a rule beyond the types; money becomes an integer here."""
+        """Checks the rules beyond the types, and converts money to integers."""
         errors = []
         for name, check in self._checked:
             message = check(values[name]) if values.get(name) is not None else None
@@ -182,13 +186,13 @@ class Input:
         return next(each.default for each in self.taken if each.name == name)
 
     def _field(self, name: str) -> Any:
-        """The default as a struct takes it."""
+        """The default in the form that a struct takes."""
         default = self._default(name)
         return msgspec.field(default_factory=default.copy) if isinstance(default, list) else default
 
 
 def parse_object(body: bytes) -> dict[str, Any]:
-    """A JSON object; raises `Malformed` for anything else."""
+    """The JSON object in a body. Raises `Malformed` for anything else."""
     try:
         parsed = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -201,7 +205,7 @@ def parse_object(body: bytes) -> dict[str, Any]:
 
 
 def peek(body: bytes) -> dict[str, Any]:
-    """The members of a body before it is judged; empty if it is no JSON object."""
+    """The members of a body that has not been checked; empty if it is not a JSON object."""
     try:
         parsed = msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -210,7 +214,7 @@ def peek(body: bytes) -> dict[str, Any]:
 
 
 def _check_depth(body: Any) -> None:
-    """Refuses deep nesting, which no sensible body has: code that walks a body may recurse."""
+    """Raises `Malformed` for deep nesting, so that code which walks a body may recurse."""
     level: list[Any] = [body]
     for _ in range(_MAX_DEPTH):
         level = [
@@ -225,7 +229,7 @@ def _check_depth(body: Any) -> None:
 
 
 def names_of(record: type[Record]) -> dict[str, str]:
-    """The names of a record's members as JSON has them, its embedded children included."""
+    """The JSON names of a record's members by their internal names, with its embedded children."""
     names = {each.name: each.json_name for each in members(record)}
     if record.embedded:
         names[record.embedded.name] = camel(record.embedded.name)
@@ -244,7 +248,7 @@ def _type(member: Member) -> Any:
 
 
 def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]:
-    if values[name] > MAX_PRICE // UNITS:  # infinity too, which a GraphQL literal can be
+    if values[name] > MAX_PRICE // UNITS:  # also infinity, which a GraphQL literal can be
         yield MemberError((name,), f"must be at most {MAX_PRICE // UNITS}", "out_of_range")
         return
     try:
@@ -254,7 +258,7 @@ def _to_units(values: Values, name: str, currency: str) -> Iterator[MemberError]
 
 
 def _faults(value: Any, kind: Any, at: Path, *, items: bool = True) -> Iterator[MemberError]:
-    """The errors of a value as a whole, or else of each item of a list."""
+    """The error of a value as a whole; without one, the errors of each item of a list."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as error:

@@ -1,8 +1,8 @@
-"""Money: integers inside, a JSON number of major units with its ISO 4217 currency at the edges.
+"""Money: integers internally, JSON numbers of major units with an ISO 4217 currency externally.
 
-The integer counts ten-thousandths of the major unit, the smallest minor unit that any currency has, so that
-amounts of different currencies sort and filter by their value. Divided by 10 000 it is the double nearest to
-the decimal, whose shortest text is that decimal again; nothing is ever added up in binary.
+The integer counts ten-thousandths of the major unit, the smallest minor unit of any currency, so that amounts
+in different currencies sort and filter by value. The integer divided by 10,000 is the double nearest to the
+decimal amount, and the shortest text of that double is the same decimal; no sum is computed in binary.
 """
 
 from decimal import Decimal
@@ -11,22 +11,22 @@ from iso4217 import Currency
 
 UNITS = 10_000  # in one major unit
 
-# Decimals of each currency. Codes without (gold, test codes) are not money to pay with.
+# Decimals of each currency. Codes without decimals (gold, test codes) are not accepted as currencies.
 DECIMALS: dict[str, int] = {
     currency.code: currency.exponent for currency in Currency if currency.exponent is not None
 }
 
-MAX_TOTAL = 2**53 - 1  # what a JSON number carries exactly
+MAX_TOTAL = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 MAX_PRICE = 10**9 * UNITS
 
 
 class NotMoney(ValueError):
-    """The amount cannot be an amount of that currency; the message says why."""
+    """The currency has no such amount; the message says why."""
 
 
 def to_units(amount: float | Decimal, currency: str) -> int:
-    """`19.99`, `GBP` → `199900`. Raises `NotMoney` for more decimals than the currency has."""
-    # The repr of a float is the decimal its writer meant.
+    """`19.99`, `GBP` → `199900`. Raises `NotMoney` if the amount has more decimals than the currency."""
+    # The repr of a float is the decimal that the client wrote.
     exact = amount if isinstance(amount, Decimal) else Decimal(repr(amount))
     scaled = exact.scaleb(DECIMALS[currency])
     if scaled != scaled.to_integral_value():

@@ -1,4 +1,4 @@
-"""An order: what a user ordered, at the prices of that moment, and how far it has come.
+"""An order: what a user ordered, at the prices of that moment, and its status.
 
 PENDING ──► FULFILLED
    └──────► CANCELLED        both are final
@@ -38,17 +38,20 @@ class Order(Dated, kw_only=True):
     plural: ClassVar[str] = "orders"
 
     user_id: Annotated[
-        str, Meta(description="Who ordered; cannot change."), FILTERABLE, BelongsTo(User, reverse="orders")
+        str,
+        Meta(description="The user who ordered. It cannot be changed."),
+        FILTERABLE,
+        BelongsTo(User, reverse="orders"),
     ]
     status: Annotated[
         Literal["PENDING", "FULFILLED", "CANCELLED"],
-        Meta(description="PENDING moves to FULFILLED or CANCELLED; both are final."),
+        Meta(description="PENDING can change to FULFILLED or CANCELLED, which are final."),
         FILTERABLE,
     ] = "PENDING"
-    currency: Annotated[str, Meta(description="ISO 4217."), READ_ONLY, FILTERABLE]
+    currency: Annotated[str, Meta(description="ISO 4217 code."), READ_ONLY, FILTERABLE]
     total: Annotated[
         int,
-        Meta(description="Sum of the line items, in major units."),
+        Meta(description="Sum of the line item totals, in major units of the currency."),
         MONEY,
         READ_ONLY,
         SORTABLE,
@@ -58,7 +61,7 @@ class Order(Dated, kw_only=True):
     shipping_address_id: Annotated[str | None, Meta(description="One of the user's addresses.")] = None
     shipping_address: Annotated[
         msgspec.Raw | None,
-        Meta(description="The address as it was when it was chosen."),
+        Meta(description="Snapshot of the address, taken when it was chosen."),
         READ_ONLY,
         JSON,
         SnapshotOf(Address),
@@ -66,10 +69,10 @@ class Order(Dated, kw_only=True):
 
 
 def moves(status: str) -> frozenset[str]:
-    """The states an order can go to from `status`."""
+    """The statuses that an order can change to from `status`."""
     return _MOVES[status]
 
 
 def is_final(status: str) -> bool:
-    """Whether an order in this state stays as it is."""
+    """Whether an order with this status can no longer change it."""
     return not _MOVES[status]

@@ -1,10 +1,10 @@
-"""What a record is: one struct whose annotations say all that the other floors need to know of it.
+"""Records: structs whose annotations declare everything that the other floors need to know.
 
     class Product(Record):
         kind, plural = "product", "products"
         sku: Annotated[str, Meta(min_length=1, max_length=64), UNIQUE, SORTABLE, FILTERABLE]
 
-From this are derived its table, its JSON, its input, its filters and its page in the documentation.
+Its table, its JSON, its input, its filters and its documentation are derived from this declaration.
 """
 
 import types
@@ -20,20 +20,20 @@ from msgspec import NODEFAULT, Meta, Struct
 
 
 class Mark(Enum):
-    """What an annotation can say of a member in a word."""
+    """A property of a member that one word in its annotation declares."""
 
     READ_ONLY = "set by the service; accepted and ignored in a body"
-    FILTERABLE = "a query parameter of its name filters lists"
-    RANGED = "also takes [gte], [gt], [lte], [lt]"
-    SORTABLE = "lists can be sorted by it, over an index"
-    UNIQUE = "no two items share it"
-    UNIQUE_FOLDED = "no two items share it, whatever the case"
-    MONEY = "an integer inside, major units of the record's currency outside"
-    JSON = "a JSON document, carried as it stands"
-    OMITTED = "left out where it has no value"
-    INSTANT = "an RFC 3339 instant, whatever its name"
-    EVENT_TYPE = "the type of an event; a filter takes it without the service's prefix too"
-    PATCHED = "only PATCH takes it; elsewhere it is ignored like a read-only member"
+    FILTERABLE = "a query parameter with its name filters lists"
+    RANGED = "the filter also takes [gte], [gt], [lte], [lt]"
+    SORTABLE = "lists can be sorted by it; it has an index"
+    UNIQUE = "no two items have the same value"
+    UNIQUE_FOLDED = "no two items have the same value, regardless of case"
+    MONEY = "an integer internally, major units of the record's currency externally"
+    JSON = "a JSON document, passed on unchanged"
+    OMITTED = "left out if it has no value"
+    INSTANT = "an RFC 3339 instant; needed only where the name does not imply it"
+    EVENT_TYPE = "the type of an event; a filter also takes it without the service's prefix"
+    PATCHED = "only PATCH takes it; other methods ignore it like a read-only member"
 
 
 READ_ONLY, FILTERABLE, RANGED, SORTABLE = Mark.READ_ONLY, Mark.FILTERABLE, Mark.RANGED, Mark.SORTABLE
@@ -43,9 +43,9 @@ OMITTED, INSTANT, EVENT_TYPE, PATCHED = Mark.OMITTED, Mark.INSTANT, Mark.EVENT_T
 
 @dataclass(frozen=True)
 class BelongsTo:
-    """The member holds the id of a parent; `reverse` is the parent's name for its children.
+    """The member holds the id of a parent; `reverse` is the name of the children on the parent.
 
-    Children that are `embedded` are part of their parent's representation, 1 to `at_most` of them.
+    `embedded` children are part of their parent's representation, 1 to `at_most` of them.
     """
 
     parent: type["Record"]
@@ -55,7 +55,7 @@ class BelongsTo:
 
 
 class Embedded(NamedTuple):
-    """The children in a record's representation: their record, its foreign key, their name and bound."""
+    """The children in a record's representation: their record, its foreign key, their name and maximum."""
 
     child: type["Record"]
     key: str
@@ -65,14 +65,14 @@ class Embedded(NamedTuple):
 
 @dataclass(frozen=True)
 class SnapshotOf:
-    """The member holds another record's JSON as it was at a moment."""
+    """The member holds the JSON of another record's item as it was at one moment."""
 
     of: type["Record"]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A rule beyond the type: gets the value, returns what is wrong with it or None."""
+    """A rule beyond the type. `check` takes the value and returns why it is not valid, or None."""
 
     check: Callable[[Any], str | None]
 
@@ -87,20 +87,22 @@ def _unwrap(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 class Record(Struct, kw_only=True):
-    """What every record has. `version` counts the changes of the row; it is the item's ETag."""
+    """The base of all records. `version` counts the changes of the row; it is part of the item's ETag."""
 
     kind: ClassVar[str]
     plural: ClassVar[str]
-    hides_deleted: ClassVar[bool] = False  # a DELETE hides the row instead of removing it
-    is_owner: ClassVar[bool] = False  # API keys can act for one of them; what belongs to it is its own
-    is_log: ClassVar[bool] = False  # append-only, read in the order of its positions
+    hides_deleted: ClassVar[bool] = False  # DELETE hides the row instead of removing it
+    is_owner: ClassVar[bool] = (
+        False  # API keys can act for one item of this record, with access to its children
+    )
+    is_log: ClassVar[bool] = False  # append-only, read in the order of positions
     embedded: ClassVar[Embedded | None] = None  # set by the declaration of the child
 
-    id: Annotated[str, Meta(description="Opaque; ascends by creation."), READ_ONLY]
+    id: Annotated[str, Meta(description="Opaque identifier. Ids ascend in the order of creation."), READ_ONLY]
     version: int = 1
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Tells the parent of embedded children about them."""
+        """Registers embedded children with their parent."""
         super().__init_subclass__(**options)
         for name, hint in vars(cls).get("__annotations__", {}).items():
             for link in _unwrap(hint)[1]:
@@ -109,7 +111,7 @@ class Record(Struct, kw_only=True):
 
 
 class Dated(Record, kw_only=True):
-    """A record that says when it was created and last changed."""
+    """A record with the instants of its creation and last change."""
 
     created_at: Annotated[
         str, Meta(description="When it was created, RFC 3339."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
@@ -132,7 +134,7 @@ class Member:
     belongs_to: BelongsTo | None
     snapshot_of: "type[Record] | None"
     description: str
-    values: tuple[str, ...]  # of an enumeration, else empty
+    values: tuple[str, ...]  # of an enumeration; otherwise empty
 
     @property
     def json_name(self) -> str:
@@ -140,7 +142,7 @@ class Member:
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is kept as an integer; anything else is kept as text."""
+        """Whether it is stored as an integer; all other members are stored as text."""
         return _without_none(_unwrap(self.type)[0]) is int
 
     @property
@@ -153,13 +155,13 @@ class Member:
 
     @property
     def is_instant(self) -> bool:
-        """Whether it is a text that names an instant."""
+        """Whether it is a text that holds an instant."""
         return self.name.endswith("_at") or self.name == "time" or Mark.INSTANT in self.marks
 
 
 @cache
 def members(record: type[Record]) -> tuple[Member, ...]:
-    """The members of a record in the order of its JSON: id first, its own, then the two instants."""
+    """The members of a record in the order of its JSON: the id, its own members, the two instants."""
     hints = typing.get_type_hints(record, include_extras=True)
     defaults = {field.name: _default(field) for field in msgspec.structs.fields(record)}
     dates = [name for name in ("created_at", "updated_at") if name in defaults]
@@ -169,13 +171,13 @@ def members(record: type[Record]) -> tuple[Member, ...]:
 
 @cache
 def member(record: type[Record], name: str) -> Member:
-    """The member called `name`; KeyError if there is none."""
+    """The member with this internal name. Raises `KeyError` if there is none."""
     return {each.name: each for each in members(record)}[name]
 
 
 @cache
 def parents(record: type[Record]) -> tuple[tuple[Member, BelongsTo], ...]:
-    """The foreign keys of a record."""
+    """The foreign keys of a record, each with its parent."""
     return tuple((each, each.belongs_to) for each in members(record) if each.belongs_to)
 
 
@@ -223,12 +225,12 @@ def _without_none(hint: Any) -> Any:
 
 
 def values_of(hint: Any) -> tuple[str, ...]:
-    """The values of an enumeration; empty if the type is none."""
+    """The values of an enumeration; empty if the type is not one."""
     inner = _without_none(_unwrap(hint)[0])
     return typing.get_args(inner) if typing.get_origin(inner) is typing.Literal else ()
 
 
 def items_of(hint: Any) -> Any:
-    """What each item of a list has to be; anything if the type is no list."""
+    """The type of the items of a list; `Any` if the type is not a list."""
     inner = _without_none(_unwrap(hint)[0])
     return typing.get_args(inner)[0] if typing.get_origin(inner) is list else Any

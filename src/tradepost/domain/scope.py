@@ -1,4 +1,4 @@
-"""What an API key may be allowed to do."""
+"""The scopes that an API key can have."""
 
 import typing
 from collections.abc import Iterable
@@ -23,6 +23,6 @@ SCOPES: tuple[str, ...] = typing.get_args(Scope)
 
 
 def granted(scopes: Iterable[str]) -> frozenset[str]:
-    """All that a list of scopes allows: `admin` is every one."""
-    held = frozenset(scopes)
-    return frozenset(SCOPES) if "admin" in held else held
+    """All scopes that a list of scopes grants: `admin` grants every one."""
+    listed = frozenset(scopes)
+    return frozenset(SCOPES) if "admin" in listed else listed

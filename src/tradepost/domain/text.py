@@ -1,4 +1,4 @@
-"""Texts with bounds, named by what they are for."""
+"""Types of text with limits on their length, named by their use."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""A user: someone who can place orders."""
+"""A user: a person who can place orders."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -10,17 +10,17 @@ from tradepost.domain.text import EmailAddress, Name
 
 
 class User(Dated, kw_only=True):
-    """Someone who can place orders."""
+    """A person who can place orders."""
 
     kind: ClassVar[str] = "user"
     plural: ClassVar[str] = "users"
     hides_deleted: ClassVar[bool] = True
     is_owner: ClassVar[bool] = True
 
-    name: Annotated[Name, Meta(description="What to call them."), SORTABLE, FILTERABLE]
+    name: Annotated[Name, Meta(description="Name of the user."), SORTABLE, FILTERABLE]
     email: Annotated[
         EmailAddress,
-        Meta(description="Unique, regardless of case."),
+        Meta(description="Email address; unique among users, regardless of case."),
         UNIQUE_FOLDED,
         SORTABLE,
         FILTERABLE,

@@ -1,4 +1,4 @@
-"""A webhook endpoint: where events are sent, which of them, and in what form."""
+"""A webhook endpoint: the URL that receives events, the types it subscribes to, and their format."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -11,7 +11,7 @@ EVERY_TYPE = "*"
 
 
 class WebhookEndpoint(Dated, kw_only=True):
-    """Where events are sent to, as signed requests."""
+    """A URL that receives events as signed requests."""
 
     kind: ClassVar[str] = "webhook_endpoint"
     plural: ClassVar[str] = "webhook_endpoints"
@@ -21,12 +21,12 @@ class WebhookEndpoint(Dated, kw_only=True):
         str, Meta(description="An https URL with a public address.", min_length=1, max_length=2048)
     ]
     description: Annotated[
-        Annotated[str, Meta(max_length=500)] | None, Meta(description="What it is for.")
+        Annotated[str, Meta(max_length=500)] | None, Meta(description="What the endpoint is for.")
     ] = None
     event_types: Annotated[
         list[str],
         Meta(
-            description="Types of events: `order.placed`, `order.*` for all of orders, or `*` for every one.",
+            description="Event types: `order.placed`, `order.*` for all events of orders, or `*` for all.",
             min_length=1,
             max_length=100,
         ),
@@ -34,11 +34,15 @@ class WebhookEndpoint(Dated, kw_only=True):
     ] = msgspec.field(default_factory=lambda: [EVERY_TYPE])
     content_type: Annotated[
         Literal["application/cloudevents+json", "application/json"],
-        Meta(description="What deliveries give as their Content-Type."),
+        Meta(description="The Content-Type of deliveries."),
     ] = "application/cloudevents+json"
     status: Annotated[
         Literal["ENABLED", "DISABLED"],
-        Meta(description="DISABLED gets nothing; what is pending waits until it is enabled again."),
+        Meta(
+            description="A DISABLED endpoint receives nothing; pending deliveries wait until it is enabled."
+        ),
         FILTERABLE,
     ] = "ENABLED"
-    disabled_reason: Annotated[str | None, Meta(description="Why it was disabled."), READ_ONLY] = None
+    disabled_reason: Annotated[
+        str | None, Meta(description="Why the endpoint was disabled; null if it was not."), READ_ONLY
+    ] = None

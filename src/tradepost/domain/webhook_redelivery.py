@@ -1,4 +1,4 @@
-"""A webhook redelivery: the events of a stretch of time, sent to an endpoint once more."""
+"""A webhook redelivery: the events of a period, sent to an endpoint again."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -8,33 +8,35 @@ from tradepost.domain.record import FILTERABLE, INSTANT, JSON, RANGED, READ_ONLY
 
 
 class WebhookRedelivery(Record, kw_only=True):
-    """The events of a stretch of time, sent to an endpoint once more."""
+    """The events of a period, sent to an endpoint again."""
 
     kind: ClassVar[str] = "webhook_redelivery"
     plural: ClassVar[str] = "webhook_redeliveries"
 
-    endpoint_id: Annotated[str, Meta(description="The endpoint they go to."), FILTERABLE]
-    from_: Annotated[
-        str, Meta(description="Events that happened at this instant or later, RFC 3339."), INSTANT
-    ]
+    endpoint_id: Annotated[str, Meta(description="The endpoint that receives the events."), FILTERABLE]
+    from_: Annotated[str, Meta(description="Start of the period, inclusive, RFC 3339."), INSTANT]
     to: Annotated[
         str | None,
-        Meta(description="Events that happened before this instant; null, or later than now, is now."),
+        Meta(description="End of the period, exclusive, RFC 3339; null or a future instant means now."),
         INSTANT,
     ] = None
     event_types: Annotated[
         Annotated[list[str], Meta(min_length=1, max_length=100)] | None,
-        Meta(description="Types of events, as an endpoint takes them; null is those of the endpoint."),
+        Meta(
+            description="Event types, in the same form as for an endpoint; null means those of the endpoint."
+        ),
         JSON,
     ] = None
     status: Annotated[
         Literal["DELIVERED", "ABANDONED"] | None,
-        Meta(description="Only events with a delivery to the endpoint that ended so; null is all events."),
+        Meta(
+            description="Only events whose delivery to the endpoint ended like this; null means all events."
+        ),
     ] = None
-    made: Annotated[int, Meta(description="Deliveries made of it so far."), READ_ONLY] = 0
+    made: Annotated[int, Meta(description="Number of deliveries created so far."), READ_ONLY] = 0
     finished_at: Annotated[
-        str | None, Meta(description="When all of its deliveries were made; null until then."), READ_ONLY
+        str | None, Meta(description="When all deliveries had been created; null until then."), READ_ONLY
     ] = None
     created_at: Annotated[
-        str, Meta(description="When it was created."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
+        str, Meta(description="When the redelivery was created."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
     ]

@@ -1,4 +1,4 @@
-"""A webhook secret: what the deliveries to an endpoint are signed with. Its value is kept sealed."""
+"""A webhook secret: the key that signs the deliveries to an endpoint. Its value is stored encrypted."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -9,25 +9,27 @@ from tradepost.domain.webhook_endpoint import WebhookEndpoint
 
 
 class WebhookSecret(Record, kw_only=True):
-    """What the deliveries to an endpoint are signed with."""
+    """The key that signs the deliveries to an endpoint."""
 
     kind: ClassVar[str] = "webhook_secret"
     plural: ClassVar[str] = "webhook_secrets"
 
     endpoint_id: Annotated[
         str,
-        Meta(description="The endpoint whose deliveries it signs."),
+        Meta(description="The endpoint whose deliveries this secret signs."),
         BelongsTo(WebhookEndpoint, reverse="secrets"),
     ]
     status: Annotated[
         Literal["CURRENT", "RETIRING", "RETIRED"],
         Meta(
-            description="CURRENT signs; RETIRING still signs for a receiver that refuses the current one; "
-            "RETIRED is not used any more."
+            description="CURRENT signs deliveries; RETIRING signs them again if the receiver rejects the "
+            "current secret; RETIRED is no longer used."
         ),
         READ_ONLY,
     ] = "CURRENT"
     created_at: Annotated[
-        str, Meta(description="When it was created."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
+        str, Meta(description="When the secret was created."), READ_ONLY, FILTERABLE, RANGED, SORTABLE
     ]
-    retired_at: Annotated[str | None, Meta(description="When it was retired."), READ_ONLY] = None
+    retired_at: Annotated[
+        str | None, Meta(description="When the secret was retired; null if it was not."), READ_ONLY
+    ] = None

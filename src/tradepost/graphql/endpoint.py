@@ -119,7 +119,7 @@ class Endpoint:
         """The key is that of the mutation's first field; each further one, a transaction too, has its own."""
         key = idempotency.parse_key(request.headers[b"idempotency-key"])
         fingerprint = idempotency.fingerprint((b"POST", ROUTE.encode(), body))
-        now_ms = self._graphql.performer.clock.now()
+        now_ms = self._graphql.performer.clock.now_ms()
         return lambda n: IdempotentRequest(
             caller=caller,
             key=f"{key}\n{n}" if n else key,

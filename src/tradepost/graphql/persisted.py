@@ -97,7 +97,7 @@ class PersistedQueries:
 
     async def _register(self, hash_: str, text: str) -> None:
         """Makes a document known to all processes; a failure to write it down is logged, not raised."""
-        now_ms = self._clock.now()
+        now_ms = self._clock.now_ms()
 
         async def keep(tx: Writing) -> None:
             await tx.run(persisted_queries.KEEP, hash=hash_, document=text, now=instant(now_ms))
@@ -118,7 +118,7 @@ class PersistedQueries:
         registered = self._registered.get(hash_)
         if registered is None:
             return None
-        now_ms = self._clock.now()
+        now_ms = self._clock.now_ms()
         if now_ms - registered.touched_ms >= TOUCH_MS:
             registered.touched_ms = now_ms
             task = asyncio.create_task(self._touch(hash_, instant(now_ms)))

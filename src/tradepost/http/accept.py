@@ -4,21 +4,22 @@ from typing import NamedTuple
 
 
 class MediaRange(NamedTuple):
-    """A media type or a wildcard in lower case, and how much the client wants it, from 0 (never) to 1."""
+    """A media type or a wildcard in lower case, and its quality from 0 (not acceptable) to 1."""
 
     name: bytes
     quality: float
 
 
 def media_ranges(accept: bytes) -> list[MediaRange]:
-    """The media ranges of an Accept field in the order of the field."""
+    """The media ranges of an Accept field, in its order."""
     return [_media_range(part) for part in accept.lower().split(b",")]
 
 
 def preference(media_type: bytes, ranges: list[MediaRange]) -> tuple[float, int]:
-    """The quality of the most specific range that includes a media type, and how specific that range is.
+    """The quality and the specificity of the most specific range that includes a media type.
 
-    Specificity is 2 for the type itself, 1 for `type/*` and 0 for `*/*`; without a range it is (0.0, -1).
+    The specificity is 2 for the type itself, 1 for `type/*` and 0 for `*/*`. The result is (0.0, -1) if no
+    range includes the type.
     """
     wildcards = (b"*/*", media_type.partition(b"/")[0] + b"/*", media_type)
     for specificity in (2, 1, 0):
@@ -34,7 +35,7 @@ def _media_range(part: bytes) -> MediaRange:
 
 
 def _quality(parameters: list[bytes]) -> float:
-    """The quality value (RFC 9110, 12.4.2): 1 by default, and 0 if it is no number."""
+    """The quality value (RFC 9110, 12.4.2): 1 by default, 0 if it is not a number."""
     for parameter in parameters:
         name, _, value = parameter.partition(b"=")
         if name.strip() == b"q":

@@ -3,7 +3,7 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tradepost.access.api_keys import Doorkeeper
+from tradepost.access.api_keys import Authenticator
 from tradepost.access.caller import Caller, Permission
 from tradepost.access.rate_limits import Limit, RateLimits, Verdict
 from tradepost.http.request import Request
@@ -35,14 +35,14 @@ class Admission(Struct, frozen=True):
 class AccessControl:
     """Authenticates callers and draws from their rate: a key's own, or the address's without a valid key."""
 
-    def __init__(self, doorkeeper: Doorkeeper, limits: RateLimits) -> None:
-        self._doorkeeper = doorkeeper
+    def __init__(self, authenticator: Authenticator, limits: RateLimits) -> None:
+        self._authenticator = authenticator
         self._limits = limits
 
     async def admit(self, request: Request) -> Admission:
         """Lets a request in, or not. It draws one request from the bucket; raises nothing."""
         try:
-            found = self._doorkeeper.caller(request.headers.get(b"authorization"))
+            found = self._authenticator.caller(request.headers.get(b"authorization"))
             caller = found if isinstance(found, Caller) else await found
         except Unauthenticated as refusal:
             drawn = await self.draw(Admission(None, request.client), 1)
@@ -53,7 +53,7 @@ class AccessControl:
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """The caller with this `Authorization`; raises `Unauthenticated`."""
-        caller = self._doorkeeper.caller(authorization)
+        caller = self._authenticator.caller(authorization)
         return caller if isinstance(caller, Caller) else await caller
 
     async def draw(self, admission: Admission, cost: float) -> Admission:

@@ -1,4 +1,4 @@
-"""Answers: JSON documents, and problems (RFC 9457) with the one table that gives each its status."""
+"""Responses: JSON documents, and problems (RFC 9457) with the one table of their statuses."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -18,7 +18,7 @@ encode = msgspec.json.Encoder().encode
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """An HTTP response. One with a `secret` is encrypted if it is stored for its idempotency key."""
+    """An HTTP response. One with a `secret` is encrypted when it is stored for an idempotency key."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -53,12 +53,12 @@ STATUS: dict[type[Problem], int] = {
 
 
 def status_of(kind: type[Problem]) -> int:
-    """The status of a kind: its own, or that of the kind it is a kind of."""
+    """The HTTP status of a kind of problem: its own, or that of its nearest base."""
     return next(int(STATUS[each]) for each in kind.__mro__ if each in STATUS)
 
 
 def hash_tag(body: bytes) -> bytes:
-    """The strong ETag of a representation that has no version of its own."""
+    """The strong ETag of a representation without a version: a hash of its body."""
     return b'"' + xxhash.xxh3_128_hexdigest(body).encode() + b'"'
 
 
@@ -83,14 +83,14 @@ def problem_answer(
 
 
 def problem_headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
-    """The fields that the standards tie to a status."""
+    """The header fields that standards require or permit for a problem."""
     facts = problem.facts
-    found: list[tuple[bytes, bytes]] = []
+    fields: list[tuple[bytes, bytes]] = []
     if "challenge" in facts:
-        found.append((b"www-authenticate", str(facts["challenge"]).encode()))
+        fields.append((b"www-authenticate", str(facts["challenge"]).encode()))
     if "scope" in facts:
         challenge = f'Bearer realm="tradepost", error="insufficient_scope", scope="{facts["scope"]}"'
-        found.append((b"www-authenticate", challenge.encode()))
+        fields.append((b"www-authenticate", challenge.encode()))
     for fact, field in (
         ("allow", b"allow"),
         ("etag", b"etag"),
@@ -98,23 +98,23 @@ def problem_headers(problem: Problem, status: int) -> list[tuple[bytes, bytes]]:
         ("accept_patch", b"accept-patch"),
     ):
         if fact in facts:
-            found.append((field, str(facts[fact]).encode()))
+            fields.append((field, str(facts[fact]).encode()))
     if "retry_after" in facts or status == HTTPStatus.SERVICE_UNAVAILABLE:
-        found.append((b"retry-after", str(facts.get("retry_after", 1)).encode()))
+        fields.append((b"retry-after", str(facts.get("retry_after", 1)).encode()))
     if status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
-        found.append((b"connection", b"close"))  # what is left of the body is not read
-    return found
+        fields.append((b"connection", b"close"))  # the rest of the body is not read
+    return fields
 
 
 def member_errors(
     problem: Problem, names: Mapping[str | tuple[str, str], str] | None = None
 ) -> list[dict[str, str]]:
-    """Each bad member as clients read it: `field`, `message`, `pointer` and `code`."""
+    """The bad members of a problem in their external form: `field`, `message`, `pointer` and `code`."""
     return [_error(each, names or {}) for each in problem.errors]
 
 
 def sentence(problem: Problem, errors: list[dict[str, str]]) -> str:
-    """What a problem says, with the member's name where there is only one."""
+    """The detail of a problem, which begins with the member's name if it is about one member."""
     lone = len(errors) == 1 and errors[0]["message"] == problem.detail
     return f"{errors[0]['field']} {problem.detail}".lstrip() if lone else problem.detail
 
@@ -137,13 +137,13 @@ def pointer(path: Path) -> str:
 
 
 def _outside(path: Path, names: Mapping[str | tuple[str, str], str]) -> Path:
-    """The members' names in the version that was asked for; indexes and the client's own names stay."""
-    found: list[str | int] = []
+    """The path with external names of members; indexes and names that the client wrote stay as they are."""
+    outside: list[str | int] = []
     above = ""
     for part in path:
         if isinstance(part, int | Outside):
-            found.append(part)
+            outside.append(part)
         else:
-            found.append(names.get((above, part) if above else part) or camel(part))
+            outside.append(names.get((above, part) if above else part) or camel(part))
             above = part
-    return tuple(found)
+    return tuple(outside)

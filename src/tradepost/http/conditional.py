@@ -1,4 +1,4 @@
-"""Conditional requests (RFC 9110, 8.8 and 13): validators compared, in the order the standard sets."""
+"""Conditional requests (RFC 9110, 8.8 and 13): comparison of entity tags, in the order of precedence."""
 
 import re
 
@@ -9,7 +9,10 @@ _CODING = re.compile(rb"(?:[-;+]|--)gzip$")
 
 
 def not_modified(headers: dict[bytes, bytes], tag: bytes) -> bool:
-    """Whether a GET may be answered 304; raises `PreconditionFailed` if its If-Match does not hold."""
+    """Whether the response to a GET is 304.
+
+    Raises `PreconditionFailed` if the condition of If-Match is false, `Malformed` if a field is not valid.
+    """
     if b"if-match" in headers:
         check_match(headers[b"if-match"], tag)
     if b"if-none-match" not in headers:
@@ -18,7 +21,10 @@ def not_modified(headers: dict[bytes, bytes], tag: bytes) -> bool:
 
 
 def check_write(headers: dict[bytes, bytes], tag: bytes) -> None:
-    """Raises `PreconditionFailed` unless the conditions of a PUT, PATCH or DELETE hold for the item."""
+    """Checks the conditions of a PUT, PATCH or DELETE against the current tag of the item.
+
+    Raises `PreconditionFailed` if one is false, `Malformed` if a field is not valid.
+    """
     if b"if-match" in headers:
         check_match(headers[b"if-match"], tag)
     if b"if-none-match" in headers and _names(headers[b"if-none-match"], tag):
@@ -27,7 +33,10 @@ def check_write(headers: dict[bytes, bytes], tag: bytes) -> None:
 
 
 def check_match(field: bytes, tag: bytes) -> None:
-    """If-Match: strong comparison, so a weak tag never matches; an item is one under any representation."""
+    """If-Match: strong comparison, so a weak tag never matches. Tags of all representations of a state match.
+
+    Raises `PreconditionFailed` and `Malformed` as `check_write` does.
+    """
     if field.strip() == b"*":
         return
     state = _state(tag.strip(b'"'))
@@ -47,18 +56,18 @@ def _names(field: bytes, tag: bytes) -> bool:
 
 
 def _state(value: bytes) -> bytes:
-    """What of a tag names the item's state: its version, whatever proxy or serializer it came through."""
+    """The part of a tag that names the item's version, without suffixes of proxies and representations."""
     return _CODING.sub(b"", value).partition(b".")[0]
 
 
 def _tags(field: bytes) -> list[tuple[bool, bytes]]:
-    found = []
+    tags = []
     position = 0
     while position < len(field):
         match = _TAG.match(field, position)
         if match is None:
             message = 'If-Match and If-None-Match take *, or entity tags such as "7.a1b2"'
             raise Malformed(message)
-        found.append((match[1] is not None, match[2]))
+        tags.append((match[1] is not None, match[2]))
         position = match.end()
-    return found
+    return tags

@@ -1,4 +1,4 @@
-"""What a client accepts and prefers, and what its body is (RFC 9110, 12; RFC 7240)."""
+"""Content negotiation (RFC 9110, 12): `Accept` and `Content-Type`; and `Prefer` (RFC 7240)."""
 
 import re
 from functools import lru_cache
@@ -15,7 +15,7 @@ _OFFERED = {b"*/*": 0, b"application/*": 1, _JSON: 2, b"application/problem+json
 
 
 class Accepted(NamedTuple):
-    """The media type to answer with, and the version it names, if any."""
+    """The media type of the response, and the version that it names, if any."""
 
     content_type: bytes
     version: int | None
@@ -23,7 +23,7 @@ class Accepted(NamedTuple):
 
 @lru_cache(512)
 def accepted(field: bytes, served: frozenset[int]) -> Accepted:
-    """What to answer to an Accept field, of the versions `served`; raises `NotAcceptable` if nothing is."""
+    """The best type for an Accept field, among the versions `served`. Raises `NotAcceptable` if none fits."""
     ranked: list[tuple[float, int, Accepted]] = []
     refused: set[Accepted] = set()
     for kind, quality in media_ranges(field):
@@ -51,12 +51,12 @@ def _offer(kind: bytes, served: frozenset[int]) -> tuple[int, Accepted] | None:
 
 
 def wants_minimal(headers: dict[bytes, bytes]) -> bool:
-    """Whether the client prefers no body in the answer to its change."""
+    """Whether the client prefers a response without a body to its change (RFC 7240, 4.2)."""
     return b"prefer" in headers and _MINIMAL.search(headers[b"prefer"].lower()) is not None
 
 
 def check_body_type(headers: dict[bytes, bytes], version: int, *, patch: bool) -> None:
-    """Raises `UnsupportedMediaType` unless the body is JSON, or a merge patch where one is taken."""
+    """Raises `UnsupportedMediaType` unless the body is JSON or, for a `patch`, a merge patch (RFC 7396)."""
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     vendor = _VENDOR.fullmatch(kind)
     if kind == _JSON or (patch and kind == MERGE_PATCH) or (vendor and int(vendor[1]) == version):

@@ -1,7 +1,7 @@
-"""Lists: what their query parameters ask for, and where the next page is.
+"""Lists: their query parameters, their cursors and the links to other pages.
 
-A cursor holds the position after the last item shown and a mark of the sort and filters it was made for;
-it is opaque to clients.
+A cursor holds the position of the last item shown, and a hash of the sort and the filters that it is valid
+for; it is opaque to clients.
 """
 
 import base64
@@ -43,7 +43,11 @@ _quoted = lru_cache(1024)(quote)
 
 @dataclass
 class ListQuery:
-    """What a list's query asks for, ready to be read."""
+    """The parsed query of a list.
+
+    `listing` and `values` are the statement's shape and parameters, `parameters` the query as the client sent
+    it. `mark` is the hash of sort and filters, `sort_at` the position of the sort key in a row.
+    """
 
     listing: Listing
     limit: int
@@ -65,7 +69,10 @@ def parse(
     owner: str | None,
     under: tuple[str, str] | None,
 ) -> ListQuery:
-    """Reads the query of a list; raises `Malformed` for whatever is unknown or out of place in it."""
+    """The parsed query of a list. Raises `Malformed` for a parameter that is unknown or not valid.
+
+    `owner` restricts the list to the items of one user, `under` (foreign key, id) to those of one parent.
+    """
     parameters = request.query()
     if "cursor" in parameters and "offset" in parameters:
         message = "cursor and offset cannot be used together"
@@ -80,7 +87,7 @@ def parse(
     chosen = shape.chosen(parameters["fields"]) if "fields" in parameters else None
     mark = _mark(shape, sort, descending, conditions, values)
     offset = _integer(parameters, "offset", 0, MAX_OFFSET) if "offset" in parameters else None
-    found = ListQuery(
+    query = ListQuery(
         listing=Listing(
             sort=sort,
             descending=descending,
@@ -99,15 +106,15 @@ def parse(
         sort_at=shape.statements.names.index("id" if sort == "created_at" else sort),
     )
     if "cursor" in parameters:
-        found.values |= _position(parameters["cursor"], mark, shape, sort)
+        query.values |= _position(parameters["cursor"], mark, shape, sort)
     if offset:
-        found.values["offset"] = offset
-    found.values["limit"] = found.limit + 1  # one more tells whether there is a next page
-    return found
+        query.values["offset"] = offset
+    query.values["limit"] = query.limit + 1  # the extra row shows whether there is a next page
+    return query
 
 
 def next_cursor(query: ListQuery, last: Row) -> str:
-    """The cursor behind the last item of a page."""
+    """The cursor of the page that starts after `last`, the last row of a page."""
     position = [query.mark, last[query.sort_at], last[0]]
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).rstrip(b"=").decode()
 
@@ -116,17 +123,17 @@ def links(request: Request, query: ListQuery, cursor: str | None) -> bytes:
     """The `Link` field (RFC 8288): next and first, and prev where pages are counted; absolute URLs."""
     encoded = urlencode([each for each in query.parameters.items() if each[0] not in ("cursor", "offset")])
     path = request.base_url + _quoted(request.path)
-    found = []
+    pages = []
     if cursor is not None:
-        found.append(_link(path, encoded, f"cursor={cursor}", "next"))
-    found.append(_link(path, encoded, "" if query.offset is None else "offset=0", "first"))
+        pages.append(_link(path, encoded, f"cursor={cursor}", "next"))
+    pages.append(_link(path, encoded, "" if query.offset is None else "offset=0", "first"))
     if query.offset:
-        found.append(_link(path, encoded, f"offset={max(0, query.offset - query.limit)}", "prev"))
-    return ", ".join(found).encode()
+        pages.append(_link(path, encoded, f"offset={max(0, query.offset - query.limit)}", "prev"))
+    return ", ".join(pages).encode()
 
 
-def _link(path: str, kept: str, place: str, relation: str) -> str:
-    parameters = f"{kept}&{place}" if kept and place else kept or place
+def _link(path: str, others: str, position: str, relation: str) -> str:
+    parameters = f"{others}&{position}" if others and position else others or position
     return f'<{path}?{parameters}>; rel="{relation}"' if parameters else f'<{path}>; rel="{relation}"'
 
 
@@ -135,8 +142,8 @@ def _sort(shape: Shape, spelled: str | None) -> tuple[str, bool]:
         return "id", False
     descending = spelled.startswith("-")
     outside = spelled.removeprefix("-")
-    found = shape.members.get(outside)
-    if outside == "id" or (found is not None and Mark.SORTABLE in found.marks):
+    member = shape.members.get(outside)
+    if outside == "id" or (member is not None and Mark.SORTABLE in member.marks):
         return shape.inside[outside], descending
     able = [name for name, each in shape.members.items() if Mark.SORTABLE in each.marks]
     message = f"sort must be one of {', '.join(['id', *able])}, with a leading - for descending"
@@ -152,15 +159,15 @@ def _conditions(
         if name in known:
             continue
         spelled = _FILTER.fullmatch(name)
-        found = shape.members.get(spelled[1]) if spelled else None
-        if spelled is None or found is None or Mark.FILTERABLE not in found.marks:
+        member = shape.members.get(spelled[1]) if spelled else None
+        if spelled is None or member is None or Mark.FILTERABLE not in member.marks:
             message = f"There is no query parameter {name}"
             raise Malformed(message)
         operator = cast("Operator", spelled[2] or "eq")
-        if operator != "eq" and Mark.RANGED not in found.marks:
+        if operator != "eq" and Mark.RANGED not in member.marks:
             message = f"{spelled[1]} cannot be filtered with [{operator}]"
             raise Malformed(message)
-        for column, compared, value in _compared(found, name, operator, text, emitter):
+        for column, compared, value in _compared(member, name, operator, text, emitter):
             place = f"f{len(values)}"
             conditions.append(Condition(column, compared, place))
             values[place] = value
@@ -168,25 +175,25 @@ def _conditions(
 
 
 def _compared(
-    found: Member, name: str, operator: Operator, text: str, emitter: Emitter
+    member: Member, name: str, operator: Operator, text: str, emitter: Emitter
 ) -> list[tuple[str, Operator, Any]]:
-    """A filter as comparisons of columns. `createdAt` is in the id; a folded member compares folded."""
-    if found.name == "created_at":
+    """A filter as comparisons of columns. `createdAt` compares ids; case-folded members compare folded."""
+    if member.name == "created_at":
         return _created(operator, _instant(name, text))
-    if found.is_instant:
-        return [(found.name, operator, instant(_instant(name, text)))]
-    if Mark.MONEY in found.marks:
-        return [(found.name, operator, _amount(name, text))]
-    if found.is_integer:
-        return [(found.name, operator, _integer({name: text}, name, -_MAX_INTEGER, _MAX_INTEGER))]
-    if found.values and text not in found.values:
-        message = f"{name} must be one of {', '.join(found.values)}"
+    if member.is_instant:
+        return [(member.name, operator, instant(_instant(name, text)))]
+    if Mark.MONEY in member.marks:
+        return [(member.name, operator, _amount(name, text))]
+    if member.is_integer:
+        return [(member.name, operator, _integer({name: text}, name, -_MAX_INTEGER, _MAX_INTEGER))]
+    if member.values and text not in member.values:
+        message = f"{name} must be one of {', '.join(member.values)}"
         raise Malformed(message)
-    if Mark.UNIQUE_FOLDED in found.marks:
-        return [(folded(found), operator, text.casefold())]
-    if Mark.EVENT_TYPE in found.marks:
+    if Mark.UNIQUE_FOLDED in member.marks:
+        return [(folded(member), operator, text.casefold())]
+    if Mark.EVENT_TYPE in member.marks:
         text = _full_type(emitter, text)
-    return [(found.name, operator, text)]
+    return [(member.name, operator, text)]
 
 
 def _full_type(emitter: Emitter, text: str) -> str:
@@ -230,7 +237,7 @@ def _amount(name: str, text: str) -> int:
 
 
 def _limit(text: str) -> int:
-    """Above the maximum counts as the maximum."""
+    """The limit; values above the maximum count as the maximum."""
     if text.isascii() and text.isdigit() and len(text.lstrip("0")) > len(str(MAX_LIMIT)):
         return MAX_LIMIT
     return min(MAX_LIMIT, _integer({"limit": text}, "limit", 1, _MAX_INTEGER))

@@ -2,7 +2,7 @@
 
     orders · orders/{id} · orders/{id}/line-items · orders/{id}/line-items/{id}
 
-A dict look-up and nothing more: resources are few, and at most two levels deep.
+A dict look-up is enough: paths are at most two levels deep.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ ITEM: Mapping[str, Handler] = {
 
 
 class Verb(NamedTuple):
-    """What a method at an address does, and the permission that it needs."""
+    """The handler of a method at an address, and the permission that it needs."""
 
     handler: Handler
     permission: Permission
@@ -37,14 +37,14 @@ class Verb(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An address of a version: what lives there and the methods it takes."""
+    """An address in a version: the shape of its resource and its methods."""
 
     shape: Shape
     template: str
     allow: str
     verbs: Mapping[str, Verb]
     error_names: Mapping[str | tuple[str, str], str]
-    alternative: Shape | None = None  # what a POST creates whose body has members of that
+    alternative: Shape | None = None  # a POST creates this if the body has members of its own
 
 
 class Place(Struct, frozen=True):
@@ -75,7 +75,7 @@ class Routes:
                 self._add(version, (shape.parent_segment, segment), shape)
 
     def begins(self, segment: str) -> bool:
-        """Whether a path may begin so."""
+        """Whether a path can begin with this segment."""
         return any(segments[0] == segment for segments in self._collections)
 
     def find(self, parts: list[str]) -> Place | None:

@@ -1,7 +1,7 @@
-"""The shape of a resource in one version: its members' names, how a row becomes JSON and a body values.
+"""The shape of a resource in one version: its members' names, its JSON and its input.
 
-A row is laid into a struct by an expression made once from the record's declaration; there is no conversion
-on the way but that of money and of documents kept as JSON.
+An expression that is generated once from the record's declaration puts a row into a struct. Only money and
+JSON documents are converted.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,17 +25,17 @@ from tradepost.versions.changes import Version
 
 
 class View(NamedTuple):
-    """How rows become JSON: `one` item of its rows, or `many` of a list."""
+    """Functions that make rows encodable: `one` item from its rows, or `many` items of a list."""
 
     one: Callable[[Sequence[Row]], Any]
     many: Callable[[Sequence[Row]], list[Any]]
 
 
-_FIELD_SETS_KEPT = 256
+_MAX_FIELD_SETS = 256
 
 
 class Shape:
-    """One resource as one version shows it."""
+    """One resource in one version."""
 
     def __init__(self, resource: Resource, version: Version) -> None:
         record = resource.record
@@ -69,32 +69,32 @@ class Shape:
             if each.snapshot_of
         }
         self.view = self._view(None)
-        self.fields = lru_cache(_FIELD_SETS_KEPT)(self._view)
+        self.fields = lru_cache(_MAX_FIELD_SETS)(self._view)
 
     def _input(self, *, under: bool, patching: bool = False) -> Input:
-        """The input of a body at the resource's own address, or `under` its parent's."""
+        """The input for a body at the resource's own address, or at the one `under` its parent."""
         fixed = frozenset([self.resource.under] if under and self.resource.under else [])
         revealed = self.resource.actions.reveals if self.resource.actions else ()
         return Input(self.record, self.names, fixed, self.child_names, revealed, patching=patching)
 
     @property
     def error_names(self) -> dict[str | tuple[str, str], str]:
-        """The names of members outside, those of embedded children below their parent's member."""
+        """External names of members by internal ones; those of embedded children by (parent member, name)."""
         names: dict[str | tuple[str, str], str] = dict(self.names.items())
         children = self.embedded.name if self.embedded else ""
         return names | {(children, name): outside for name, outside in self.child_names.items()}
 
     def chosen(self, fields: str) -> frozenset[str]:
-        """The members that `fields` names, by their names inside; raises `Malformed` for an unknown one."""
-        asked = [name.strip() for name in fields.split(",") if name.strip()]
-        unknown = [name for name in asked if name not in self.inside]
+        """The internal names of the members that `fields` names. Raises `Malformed` for an unknown one."""
+        names = [name.strip() for name in fields.split(",") if name.strip()]
+        unknown = [name for name in names if name not in self.inside]
         if unknown:
             message = f"fields must be members of {', '.join(self.inside)}; remove {', '.join(unknown)}"
             raise Malformed(message)
-        return frozenset({"id", *(self.inside[name] for name in asked)})
+        return frozenset({"id", *(self.inside[name] for name in names)})
 
     def writable(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """The body that leaves an item as it is: the target of a merge patch."""
+        """The body that would not change an item: the target of a merge patch (RFC 7396)."""
         shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.view.one(rows)))
         body = self.input(under=False, patching=True)
         if self.embedded and body.child:
@@ -130,34 +130,34 @@ class Shape:
 
 
 def _shown_names(record: type[Record], version: Version) -> list[dict[str, str]]:
-    """The names of all members of a record, of its embedded children and its snapshots."""
+    """The external names of a record's members, of its embedded children and of its snapshots."""
     within = [each.snapshot_of for each in members(record) if each.snapshot_of]
     within += [record.embedded.child] if record.embedded else []
     return [version.names(each.kind, names_of(each)) for each in (record, *within)]
 
 
 class _Struct(NamedTuple):
-    """A struct to encode, and the expression that fills one from `row`."""
+    """A struct to encode, and the expression that makes one from `row`."""
 
     struct: type[Struct]
     call: str
 
 
 def _snapshot(names: dict[str, str], of: type[Record]) -> Callable[[str], msgspec.Raw]:
-    """A snapshot as a version shows it: kept under the records' names, renamed where the version does."""
+    """A function that renames the members of a stored snapshot as the version does."""
     renamed = {each.json_name: names[each.name] for each in members(of) if each.json_name != names[each.name]}
     if not renamed:
         return msgspec.Raw
 
-    def shown(kept: str) -> msgspec.Raw:
-        found = {renamed.get(name, name): value for name, value in msgspec.json.decode(kept).items()}
-        return msgspec.Raw(msgspec.json.encode(found))
+    def shown(stored: str) -> msgspec.Raw:
+        values = {renamed.get(name, name): value for name, value in msgspec.json.decode(stored).items()}
+        return msgspec.Raw(msgspec.json.encode(values))
 
     return shown
 
 
 def _struct(name: str, shown: list[tuple[str, str]], called: str = "Made") -> _Struct:
-    """Made of positions alone: no caller's text is in the expression."""
+    """The struct for expressions by external names. Its code has positions only, so no names can enter it."""
     places = [f"m{i}" for i in range(len(shown))]
     outside = dict(zip(places, [outside for outside, _ in shown], strict=True))
     struct = msgspec.defstruct(name, [(place, Any) for place in places], rename=outside, gc=False)
@@ -167,7 +167,7 @@ def _struct(name: str, shown: list[tuple[str, str]], called: str = "Made") -> _S
 def _expressions(
     record: type[Record], offset: int, names: dict[str, str], chosen: frozenset[str] | None
 ) -> list[tuple[str, str]]:
-    """For each member shown: its name outside, and where its value is in `row`."""
+    """For each member shown: its external name, and the expression of its value in `row`."""
     return [
         (names[each.name], _expression(each, offset + position))
         for position, each in enumerate(members(record))

@@ -257,7 +257,7 @@ def _idempotent(call: Call, body: bytes) -> IdempotentRequest[Answer] | None:
         key=idempotency.parse_key(request.headers[b"idempotency-key"]),
         fingerprint=idempotency.fingerprint(parts),
         codec=ANSWER_CODEC,
-        now_ms=call.performer.clock.now(),
+        now_ms=call.performer.clock.now_ms(),
     )
 
 

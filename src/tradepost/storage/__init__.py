@@ -1,1 +1,1 @@
-"""Where the records are kept: one set of statements, two engines."""
+"""Storage of the records: one set of statements for two engines."""

@@ -1,7 +1,7 @@
-"""What an engine offers: reads that each see one moment, and writing transactions that happen or do not.
+"""The interface of an engine: reads that each see one snapshot, and atomic write transactions.
 
-An action is given a `Writing` and awaits nothing else. On SQLite it therefore runs from end to end without
-interruption, between two turns of the event loop; on PostgreSQL it is a transaction like any other.
+An action gets a `Writing` and awaits nothing else. So on SQLite it runs without interruption, between two
+turns of the event loop; on PostgreSQL it is a transaction like any other.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -12,11 +12,11 @@ from tradepost.storage.statement import Statement
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
-Noticed = Callable[[], None]
+OnWakeup = Callable[[], None]
 
 
 class UniqueViolation(Exception):
-    """A row with this value exists already."""
+    """Another row has the value of a unique column; `id` stands for a primary key."""
 
     def __init__(self, table: str, column: str) -> None:
         super().__init__(f"{table}.{column}")
@@ -25,15 +25,18 @@ class UniqueViolation(Exception):
 
 
 class Reading(Protocol):
-    """Reads committed rows; every statement sees one moment. Counts its statements and their time."""
+    """Reads committed rows; each statement sees one snapshot. Counts its statements and their time.
+
+    Its methods raise `Unavailable` if the database does not answer.
+    """
 
     statements: int
     nanoseconds: int
 
-    async def row(self, statement: Statement, **given: Any) -> Row | None:
+    async def row(self, statement: Statement, **parameters: Any) -> Row | None:
         """The first row, or None."""
 
-    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
+    async def rows(self, statement: Statement, **parameters: Any) -> list[Row]:
         """All rows."""
 
 
@@ -45,18 +48,18 @@ class Meter(Protocol):
 
 
 class Writing(Reading, Protocol):
-    """One transaction. What it changes becomes durable and visible together, or not at all.
+    """One transaction. Its changes become durable and visible together, or not at all.
 
-    `late_ms` is how long after others looked at the clock they may still commit.
+    `max_commit_delay_ms` is the longest time between reading the clock and the commit, in any transaction.
     """
 
-    late_ms: int
+    max_commit_delay_ms: int
 
-    async def run(self, statement: Statement, **given: Any) -> int:
-        """Changes rows; how many. Raises `UniqueViolation`."""
+    async def run(self, statement: Statement, **parameters: Any) -> int:
+        """Changes rows and returns their number. Raises `UniqueViolation`."""
 
     async def many(self, statement: Statement, sets: Iterable[Mapping[str, Any]]) -> None:
-        """Runs one statement for each set of parameters, in one round trip."""
+        """Runs one statement for each set of parameters, in one round trip. Raises `UniqueViolation`."""
 
 
 class Database(Protocol):
@@ -65,40 +68,39 @@ class Database(Protocol):
     name: str
 
     async def start(self) -> None:
-        """Opens the connections."""
+        """Opens the connections. Raises `Unavailable`."""
 
     async def stop(self) -> None:
-        """Waits for what runs and closes them."""
+        """Waits for running transactions and closes the connections."""
 
     def reading(self) -> Reading:
         """A reader for one request."""
 
     async def write(self, work: Callable[[Writing], Awaitable[T]]) -> T:
-        """Runs `work` in one transaction and returns once that is durable.
+        """Runs `work` in one transaction and returns its result once that is durable.
 
-        If `work` raises, nothing of it remains. It may be run again when a race was lost; a race lost too
-        often is `Conflict`, a database out of reach `Unavailable`.
+        If `work` raises, the transaction is rolled back. `work` runs again after a lost race. Raises
+        `Conflict` after too many lost races, and `Unavailable` if the database cannot be reached.
         """
 
     def wake(self) -> None:
-        """Hints to all who watch, in any process on this database, that events were committed.
+        """Wakes the listeners of all processes on this database after events were committed.
 
-        Called on the loop, after the commit. Costs next to nothing and never fails: a hint may be lost.
+        Call it on the event loop, after the commit. It is cheap and never fails, but a wake-up can be lost.
         """
 
-    def watch(self, noticed: Noticed) -> None:
-        """Calls `noticed` on the loop soon after events were committed, from now on.
+    def watch(self, on_wakeup: OnWakeup) -> None:
+        """Registers a listener, which is called on the event loop soon after events are committed.
 
-        It is also called when there may have been hints that were not heard, and now and then for nothing.
-        Hints may be lost: whoever must not miss anything looks for himself at times. `noticed` is to be
-        cheap and not to raise.
+        It is also called when wake-ups may have been lost, and sometimes without reason. Wake-ups can be
+        lost, so listeners that must not miss events also poll. `on_wakeup` must be fast and must not raise.
         """
 
-    async def unwatch(self, noticed: Noticed) -> None:
-        """Never calls `noticed` again. Once nobody watches, watching costs nothing."""
+    async def unwatch(self, on_wakeup: OnWakeup) -> None:
+        """Removes a listener. Watching costs nothing once there are no listeners."""
 
     async def schema_version(self) -> str | None:
-        """The migration the schema is at; None on an empty database."""
+        """The newest migration that was applied; None on an empty database. Raises `Unavailable`."""
 
     async def migrate(self) -> None:
-        """Brings the schema to the newest version in one transaction; others that try meanwhile wait."""
+        """Applies the missing migrations in one transaction, while other processes that migrate wait."""

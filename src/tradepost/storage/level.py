@@ -1,6 +1,6 @@
-"""The statements of a level: what many parents have, in one statement whatever their number.
+"""The statements of a level of a query: one statement for the children of any number of parents.
 
-Each takes the ids of what it is about as the list `ids`, and one of `owned` things also their `owner`.
+The parameter `ids` is the list of ids; statements for `owned` items also take the id of their `owner`.
 """
 
 from functools import cache
@@ -12,57 +12,55 @@ from tradepost.storage.record_statements import ownership, statements_of
 from tradepost.storage.statement import Statement, in_list
 from tradepost.storage.tables import BIG, table
 
-_BEYOND = "'~'"  # sorts behind every id
+_BEYOND = "'~'"  # sorts after every id
 
 
 @cache
 def by_id(record: type[Record], *, owned: bool = False) -> Statement:
-    """The one with this `id`."""
-    found = statements_of(record)
-    conditions = [found.table.c.id == bindparam("id"), *found.seen(), *(found.owned() if owned else [])]
-    return Statement(f"the {record.kind} with this id", select(*found.columns).where(*conditions))
+    """The item with this `id`."""
+    of = statements_of(record)
+    conditions = [of.table.c.id == bindparam("id"), *of.visible(), *(of.owned() if owned else [])]
+    return Statement(f"the {record.kind} with this id", select(*of.columns).where(*conditions))
 
 
 @cache
 def by_ids(record: type[Record], *, owned: bool = False) -> Statement:
-    """Those with these ids."""
-    found = statements_of(record)
-    conditions = [in_list(found.table.c.id, "ids"), *found.seen(), *(found.owned() if owned else [])]
-    return Statement(f"the {record.plural} with these ids", select(*found.columns).where(*conditions))
+    """The items with these `ids`."""
+    of = statements_of(record)
+    conditions = [in_list(of.table.c.id, "ids"), *of.visible(), *(of.owned() if owned else [])]
+    return Statement(f"the {record.plural} with these ids", select(*of.columns).where(*conditions))
 
 
 @cache
 def children(record: type[Record], key: str) -> Statement:
-    """All that belong to parents with these ids, by the foreign key `key`."""
-    found = statements_of(record)
-    column = found.table.c[key]
+    """All children of the parents with these `ids`, by the foreign key `key`."""
+    of = statements_of(record)
+    column = of.table.c[key]
     return Statement(
         f"the {record.plural} of parents",
-        select(*found.columns)
-        .where(in_list(column, "ids"), *found.seen())
-        .order_by(column, found.table.c.id),
+        select(*of.columns).where(in_list(column, "ids"), *of.visible()).order_by(column, of.table.c.id),
     )
 
 
 @cache
 def pages(record: type[Record], key: str, *, owned: bool = False) -> Statement:
-    """For each parent the first ones behind the id `after`, `more` of them and one.
+    """For each parent, its first `more` + 1 children after the id `after`.
 
-    Where a parent's page ends is looked up first, so that only its own range of the index is read: a parent
-    with a million children costs what one with a page of them does.
+    The end of each parent's page is looked up first, so that only its own range of the index is read: a
+    parent with a million children costs the same as one with a page of them.
     """
-    found = statements_of(record)
+    of = statements_of(record)
     link = member(record, key).belongs_to
     if link is None:
         raise AssertionError(key)
-    above, below, c = table(link.parent), found.table.alias("below"), found.table.c
+    above, below, c = table(link.parent), of.table.alias("below"), of.table.c
     after: BindParameter[str] = bindparam("after")
-    seen: list[ColumnElement[bool]] = [below.c.deleted_at.is_(None)] if record.hides_deleted else []
+    visible: list[ColumnElement[bool]] = [below.c.deleted_at.is_(None)] if record.hides_deleted else []
     mine = ownership(record, below) if owned else None
-    seen += [] if mine is None else [mine]
+    visible += [] if mine is None else [mine]
     last = (
         select(below.c.id)
-        .where(below.c[key] == above.c.id, below.c.id > after, *seen)
+        .where(below.c[key] == above.c.id, below.c.id > after, *visible)
         .order_by(below.c.id)
         .limit(1)
         .offset(bindparam("more", type_=BIG))
@@ -74,22 +72,22 @@ def pages(record: type[Record], key: str, *, owned: bool = False) -> Statement:
         .cte("parent")
         .prefix_with("MATERIALIZED")
     )
-    shown = [*found.seen(), *(found.owned() if owned else [])]
+    shown = [*of.visible(), *(of.owned() if owned else [])]
     on = (c[key] == parent.c.id) & (c.id > after) & (c.id <= parent.c.last)
     return Statement(
         f"a page of {record.plural} for each parent",
-        select(*found.columns).join_from(parent, found.table, on).where(*shown).order_by(c[key], c.id),
+        select(*of.columns).join_from(parent, of.table, on).where(*shown).order_by(c[key], c.id),
     )
 
 
 @cache
 def counts(record: type[Record], key: str, *, owned: bool = False) -> Statement:
-    """How many there are of parents that have any: rows of (parent's id, count)."""
-    found = statements_of(record)
-    column = found.table.c[key]
-    shown = [*found.seen(), *(found.owned() if owned else [])]
+    """The number of children of each parent that has any: rows of (parent's id, count)."""
+    of = statements_of(record)
+    column = of.table.c[key]
+    shown = [*of.visible(), *(of.owned() if owned else [])]
     return Statement(
-        f"how many {record.plural} parents have",
+        f"the number of {record.plural} of each parent",
         select(column, func.count()).where(in_list(column, "ids"), *shown).group_by(column),
         bounded=False,
     )
@@ -97,11 +95,11 @@ def counts(record: type[Record], key: str, *, owned: bool = False) -> Statement:
 
 @cache
 def total(record: type[Record], *, owned: bool = False) -> Statement:
-    """How many there are."""
-    found = statements_of(record)
-    conditions = [*found.seen(), *(found.owned() if owned else [])]
+    """The number of all items."""
+    of = statements_of(record)
+    conditions = [*of.visible(), *(of.owned() if owned else [])]
     return Statement(
-        f"how many {record.plural} there are",
-        select(func.count()).select_from(found.table).where(*conditions),
+        f"the number of {record.plural}",
+        select(func.count()).select_from(of.table).where(*conditions),
         bounded=False,
     )

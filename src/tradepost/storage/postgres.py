@@ -1,7 +1,7 @@
-"""PostgreSQL: a pool, prepared statements, and whole calls tried again when a race was lost.
+"""PostgreSQL: a pool, prepared statements, and retries of whole transactions after lost races.
 
-No session state is ever set, so connections need no reset between uses; nothing relies on session locks or
-on the order of sequences.
+No session state is ever set, so connections need no reset between uses. Nothing relies on session locks or on
+the order of sequences.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ import asyncpg
 from tradepost.problems import Conflict, Unavailable
 from tradepost.storage import migrations
 from tradepost.storage.connection_pool import Connection, ConnectionPool
-from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
-from tradepost.storage.notices import Notices
+from tradepost.storage.database import OnWakeup, Row, UniqueViolation, Writing
+from tradepost.storage.postgres_wakeups import PostgresWakeups
 from tradepost.storage.statement import POSTGRES, Compiled, Statement, compile_statement
 
 T = TypeVar("T")
@@ -28,19 +28,20 @@ _STATEMENT_SECONDS = 10.0
 _COMMIT_SECONDS = 10.0
 _ACQUIRE_SECONDS = 5.0
 _MIGRATION_SECONDS = 3600.0
-_MIGRATION_LOCK = 7_201_948_112  # two processes that start at once migrate one after the other
+_MIGRATION_LOCK = 7_201_948_112  # processes that start at the same time migrate one after the other
 _LOST_RACES = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
-# What a later attempt may be spared. The numbers are SQLSTATEs, or classes of them (PostgreSQL, appendix A).
+# Failures that a later attempt may not meet. The numbers are SQLSTATEs or their classes (PostgreSQL,
+# appendix A).
 _UNAVAILABLE = (
     OSError,  # also TimeoutError
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # of a connection that was lost a moment ago
+    asyncpg.InternalClientError,  # on a connection that was just lost
     asyncpg.PostgresConnectionError,  # 08
     asyncpg.InvalidCachedStatementError,  # 0A000, after a migration
-    asyncpg.ReadOnlySQLTransactionError,  # 25006, of a primary that has become a standby
+    asyncpg.ReadOnlySQLTransactionError,  # 25006, from a primary that has become a standby
     asyncpg.IdleInTransactionSessionTimeoutError,  # 25P03
     asyncpg.TransactionTimeoutError,  # 25P04
-    asyncpg.InvalidSQLStatementNameError,  # 26000, of a pooler that has changed the session
+    asyncpg.InvalidSQLStatementNameError,  # 26000, from a pooler that has changed the session
     asyncpg.StatementCompletionUnknownError,  # 40003
     asyncpg.InsufficientResourcesError,  # 53
     asyncpg.LockNotAvailableError,  # 55P03
@@ -50,7 +51,7 @@ _UNAVAILABLE = (
 
 
 class PostgresDatabase:
-    """One PostgreSQL, any number of processes on any number of machines."""
+    """A PostgreSQL database, for any number of processes on any number of machines."""
 
     name = "postgresql"
 
@@ -61,7 +62,7 @@ class PostgresDatabase:
 
     async def start(self) -> None:
         self._pool = ConnectionPool(self._connect, self._pool_size, _ACQUIRE_SECONDS)
-        self._notices = Notices(self._url, self._pool)
+        self._wakeups = PostgresWakeups(self._url, self._pool)
         try:
             self._pool.release(await self._pool.acquire(), reusable=True)
         except OSError as error:
@@ -69,7 +70,7 @@ class PostgresDatabase:
             raise Unavailable(message) from error
 
     async def stop(self) -> None:
-        await self._notices.stop()
+        await self._wakeups.stop()
         if self._commits:
             await asyncio.wait(self._commits)
         await self._pool.close()
@@ -89,13 +90,13 @@ class PostgresDatabase:
         raise Conflict(message)
 
     def wake(self) -> None:
-        self._notices.tell()
+        self._wakeups.wake()
 
-    def watch(self, noticed: Noticed) -> None:
-        self._notices.watch(noticed)
+    def watch(self, on_wakeup: OnWakeup) -> None:
+        self._wakeups.watch(on_wakeup)
 
-    async def unwatch(self, noticed: Noticed) -> None:
-        await self._notices.unwatch(noticed)
+    async def unwatch(self, on_wakeup: OnWakeup) -> None:
+        await self._wakeups.unwatch(on_wakeup)
 
     async def schema_version(self) -> str | None:
         try:
@@ -113,13 +114,13 @@ class PostgresDatabase:
         await self._transaction(work)
 
     def compiled(self, statement: Statement) -> Compiled:
-        found = statement.compiled.get(self.name)
-        if found is None:
-            found = statement.compiled[self.name] = compile_statement(statement, POSTGRES)
-        return found
+        compiled = statement.compiled.get(self.name)
+        if compiled is None:
+            compiled = statement.compiled[self.name] = compile_statement(statement, POSTGRES)
+        return compiled
 
     async def _connect(self) -> Connection:
-        """A new connection. Raises `OSError`, also where PostgreSQL answers and refuses it."""
+        """A new connection. Raises `OSError`, also if PostgreSQL answers but rejects the connection."""
         try:
             return await asyncpg.connect(
                 self._url,
@@ -131,7 +132,7 @@ class PostgresDatabase:
             raise ConnectionError(str(error)) from error
 
     async def _transaction(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Runs `work` in a transaction on a connection of its own, which goes back when that has ended."""
+        """Runs `work` in a transaction on a connection that is released when the transaction has ended."""
         connection = await self._pool.acquire()
         try:
             await connection.execute("BEGIN")
@@ -139,7 +140,7 @@ class PostgresDatabase:
         except BaseException as error:
             await self._roll_back(connection, error)
             raise
-        # From here on the transaction no longer ends with the caller.
+        # From here on, cancelling the caller no longer ends the transaction.
         commit = asyncio.create_task(self._commit(connection))
         self._commits.add(commit)
         commit.add_done_callback(self._commits.discard)
@@ -147,7 +148,7 @@ class PostgresDatabase:
         return result
 
     async def _roll_back(self, connection: Connection, error: BaseException) -> None:
-        """Undoes a transaction, by closing its connection if that is not known to be fit for ROLLBACK."""
+        """Rolls a transaction back, by closing the connection if its state does not permit ROLLBACK."""
         reusable = False
         try:
             if isinstance(error, Exception) and not isinstance(error, (Unavailable, *_UNAVAILABLE)):
@@ -158,10 +159,11 @@ class PostgresDatabase:
             self._pool.release(connection, reusable=reusable)
 
     async def _commit(self, connection: Connection) -> None:
-        """Commits, and gives the connection back.
+        """Commits and releases the connection.
 
-        COMMIT is never cancelled: if it waits for a standby, PostgreSQL would end the wait and show everybody
-        a change that a failover may lose. Past its time the connection is closed instead; COMMIT waits on.
+        COMMIT is never cancelled: if it waits for a standby, PostgreSQL would end the wait and make a change
+        visible that a failover may lose. After the time limit the connection is closed instead; COMMIT goes
+        on.
         """
         deadline = asyncio.get_running_loop().call_later(_COMMIT_SECONDS, connection.terminate)
         reusable = False
@@ -181,7 +183,7 @@ class PostgresDatabase:
 
 
 class PostgresReading:
-    """Reads over whichever connection is free, or over the one of a transaction."""
+    """Reads over any free connection, or over the connection of a transaction."""
 
     __slots__ = ("_connection", "_database", "nanoseconds", "statements")
 
@@ -191,36 +193,36 @@ class PostgresReading:
         self.statements = 0
         self.nanoseconds = 0
 
-    async def row(self, statement: Statement, **given: Any) -> Row | None:
+    async def row(self, statement: Statement, **parameters: Any) -> Row | None:
         sql, bind = self._database.compiled(statement)
-        found = await self._asked(self._connection.fetchrow, sql, bind(given))
-        return None if found is None else tuple(found)
+        row = await self._execute(self._connection.fetchrow, sql, bind(parameters))
+        return None if row is None else tuple(row)
 
-    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
+    async def rows(self, statement: Statement, **parameters: Any) -> list[Row]:
         sql, bind = self._database.compiled(statement)
-        return [tuple(row) for row in await self._asked(self._connection.fetch, sql, bind(given))]
+        return [tuple(row) for row in await self._execute(self._connection.fetch, sql, bind(parameters))]
 
-    async def _asked(self, ask: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...]) -> Any:
-        began = time.perf_counter_ns()
+    async def _execute(self, method: Callable[..., Awaitable[Any]], sql: str, values: tuple[Any, ...]) -> Any:
+        start_ns = time.perf_counter_ns()
         try:
-            return await ask(sql, *values)
+            return await method(sql, *values)
         except _UNAVAILABLE as error:
             raise _unavailable(error) from error
         finally:
             self.statements += 1
-            self.nanoseconds += time.perf_counter_ns() - began
+            self.nanoseconds += time.perf_counter_ns() - start_ns
 
 
 class PostgresWriting(PostgresReading):
     """One transaction on one connection."""
 
     __slots__ = ()
-    late_ms = round(1500 * _STATEMENT_SECONDS)  # a COMMIT that waits for a standby aside
+    max_commit_delay_ms = round(1500 * _STATEMENT_SECONDS)  # without the wait of COMMIT for a standby
 
-    async def run(self, statement: Statement, **given: Any) -> int:
+    async def run(self, statement: Statement, **parameters: Any) -> int:
         sql, bind = self._database.compiled(statement)
         try:
-            status: str = await self._asked(self._connection.execute, sql, bind(given))
+            status: str = await self._execute(self._connection.execute, sql, bind(parameters))
         except asyncpg.UniqueViolationError as error:
             raise _violation(error) from error
         return int(status.rpartition(" ")[2])
@@ -228,7 +230,7 @@ class PostgresWriting(PostgresReading):
     async def many(self, statement: Statement, sets: Iterable[Mapping[str, Any]]) -> None:
         sql, bind = self._database.compiled(statement)
         try:
-            await self._asked(self._connection.executemany, sql, ([bind(given) for given in sets],))
+            await self._execute(self._connection.executemany, sql, ([bind(values) for values in sets],))
         except asyncpg.UniqueViolationError as error:
             raise _violation(error) from error
 
@@ -243,7 +245,7 @@ async def _schema_version(connection: Any) -> str | None:
 
 
 def _violation(error: asyncpg.UniqueViolationError) -> UniqueViolation:
-    """Indexes are named `<table>_<column>_key`, primary keys `<table>_pkey`."""
+    """The violation, by its index: `<table>_<column>_key`, or `<table>_pkey` for a primary key."""
     column = re.sub(rf"^{error.table_name}_|_key$", "", error.constraint_name or "")
     return UniqueViolation(error.table_name or "", "id" if column == "pkey" else column)
 

@@ -1,8 +1,8 @@
-"""The statements every record has, derived from its declaration: get, lock, page, insert, update, delete.
+"""The statements of every record, derived from its declaration: get, lock, page, insert, update, delete.
 
-Lists are read by position: the sort column and the id of the last item seen (keyset), never by counting
-rows, so that the millionth page costs what the first does and nothing is shown twice. A list of parents with
-embedded children is one statement, so that both are of one moment.
+A page starts after a position, the sort key and id of the last item seen (keyset pagination). So the
+millionth page costs the same as the first, and no item is shown twice. A list of parents with embedded
+children is one statement, so that both come from one snapshot.
 """
 
 from collections import OrderedDict
@@ -35,7 +35,7 @@ Operator = Literal["eq", "gte", "gt", "lte", "lt"]
 
 
 class Condition(NamedTuple):
-    """One filter of a list: its value is the parameter `name`."""
+    """A filter of a list; its value is the parameter `name`."""
 
     column: str
     operator: Operator
@@ -43,7 +43,7 @@ class Condition(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The shape of a list, without its values: each shape is compiled once and kept."""
+    """The shape of a list without its values. Each shape is compiled once and cached."""
 
     sort: str = "id"
     descending: bool = False
@@ -54,14 +54,14 @@ class Listing(NamedTuple):
     embed: bool = True
 
 
-_SHAPES_KEPT = 512
+_MAX_CACHED_PAGES = 512
 
 
 R = TypeVar("R", bound=Record)
 
 
 class RecordStatements(Generic[R]):
-    """The statements of one record, and what turns its rows into records and back."""
+    """The statements of one record, and the conversion of rows to records and back."""
 
     def __init__(self, record: type[R]) -> None:
         self.record = record
@@ -81,15 +81,15 @@ class RecordStatements(Generic[R]):
         kind = record.kind
         self.get = self._one(f"one {kind}", by_id)
         self.get_owned = self._one(f"one {kind} of a user", by_id, *self.owned())
-        self.exists = self._known(f"whether there is such a {kind}", by_id)
-        self.exists_owned = self._known(f"whether a user has such a {kind}", by_id, *self.owned())
+        self.exists = self._exists(f"whether a {kind} exists", by_id)
+        self.exists_owned = self._exists(f"whether a user has a {kind}", by_id, *self.owned())
         self.lock = Statement(
             f"one {kind}, locked until the transaction ends",
-            select(*self.columns).where(by_id, *self.seen()).with_for_update(key_share=True),
+            select(*self.columns).where(by_id, *self.visible()).with_for_update(key_share=True),
         )
         self.insert = Statement(f"adds a {kind}", self.table.insert())
         self.update = Statement(f"changes a {kind}", self._update_clause())
-        self.delete = Statement(f"removes a {kind}", self._delete_clause(by_id))
+        self.delete = Statement(f"deletes a {kind}", self._delete_clause(by_id))
 
     def stored(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The record's own values as its columns hold them: documents as JSON, instants in one format."""
@@ -103,29 +103,29 @@ class RecordStatements(Generic[R]):
         return stored
 
     def page(self, listing: Listing) -> Statement:
-        """The statement of a list; the shapes used last are kept."""
+        """The statement for a page of a list; the most recently used ones are cached."""
         statement = self._pages.get(listing)
         if statement is None:
             statement = self._pages[listing] = self._page(listing)
-            if len(self._pages) > _SHAPES_KEPT:
+            if len(self._pages) > _MAX_CACHED_PAGES:
                 self._pages.popitem(last=False)
         else:
             self._pages.move_to_end(listing)
         return statement
 
     def load(self, row: Sequence[Any]) -> R:
-        """The record of a row; columns behind its own, such as a child's, are left out."""
+        """The record of a row; further columns, such as those of a child, are ignored."""
         return self.record(**dict(zip(self.names, row, strict=False)))
 
     def values(self, item: R) -> dict[str, Any]:
-        """All columns of an item: members, case-folded members, and null for columns that are no members."""
+        """The values of all columns of an item: members, case-folded members, and null for other columns."""
         values = dict(zip(self.names, self.row(item), strict=True))
         for each in self._folded:
             values[folded(each)] = values[each.name].casefold()
         return values | self._unset if self._unset else values
 
     def _one(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
-        chosen = select(*self.columns).where(*conditions, *self.seen())
+        chosen = select(*self.columns).where(*conditions, *self.visible())
         if self.record.embedded:
             below = statements_of(self.record.embedded.child)
             joined = below.table.c[self.record.embedded.key] == self.table.c.id
@@ -133,12 +133,12 @@ class RecordStatements(Generic[R]):
             chosen = chosen.order_by(below.table.c.id)
         return Statement(purpose, chosen)
 
-    def _known(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
-        return Statement(purpose, select(self.table.c.id).where(*conditions, *self.seen()))
+    def _exists(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
+        return Statement(purpose, select(self.table.c.id).where(*conditions, *self.visible()))
 
     def _page(self, listing: Listing) -> Statement:
         keys = self._keys(listing)
-        chosen = select(*self.columns).where(*self.seen(), *map(self._condition, listing.conditions))
+        chosen = select(*self.columns).where(*self.visible(), *map(self._condition, listing.conditions))
         if listing.owned:
             chosen = chosen.where(*self.owned())
         if listing.after:
@@ -157,12 +157,12 @@ class RecordStatements(Generic[R]):
         return self.table.c[name]
 
     def _keys(self, listing: Listing) -> list[ColumnElement[Any]]:
-        """What a list is ordered by; the last key is unique."""
+        """The columns that a list is ordered by; the last one is unique."""
         c = self.table.c
         return [c.id] if listing.sort in ("id", "created_at") else [c[listing.sort], c.id]
 
     def _beyond(self, keys: list[ColumnElement[Any]], *, descending: bool) -> ColumnElement[bool]:
-        """Behind the last item seen."""
+        """The condition that a row comes after the last item seen."""
         if len(keys) == 1:
             after: BindParameter[Any] = bindparam("after_id")
             return keys[0] < after if descending else keys[0] > after
@@ -170,7 +170,7 @@ class RecordStatements(Generic[R]):
         return tuple_(*keys) < position if descending else tuple_(*keys) > position
 
     def _is_bounded(self, listing: Listing) -> bool:
-        """Whether one index yields the page in its order, so that no more rows are read than shown."""
+        """Whether one index yields the page in order, so that only the rows of the page are read."""
         columns = {condition.column for condition in listing.conditions} - {"id"}
         if listing.owned:
             columns.add(self._owner_column)
@@ -208,17 +208,19 @@ class RecordStatements(Generic[R]):
             case _:
                 return column == value
 
-    def seen(self) -> list[ColumnElement[bool]]:
+    def visible(self) -> list[ColumnElement[bool]]:
+        """The conditions that rows have not been deleted."""
         return [self.table.c.deleted_at.is_(None)] if self.record.hides_deleted else []
 
     def owned(self) -> list[ColumnElement[bool]]:
+        """The conditions that rows belong to the user `owner`."""
         owned = ownership(self.record)
         return [] if owned is None else [owned]
 
     def _with_children(
         self, chosen: Select[Any], keys: list[str], *, descending: bool = False
     ) -> Select[Any]:
-        """The chosen parents, each with its children: parent columns, then child columns, in order."""
+        """The chosen parents with their children: rows of parent columns, then child columns, in order."""
         if self.record.embedded is None:
             return chosen
         parent, key = chosen.subquery("parent"), self.record.embedded.key
@@ -250,7 +252,7 @@ class RecordStatements(Generic[R]):
 
 
 class LogStatements(RecordStatements[R]):
-    """The statements of the event log: read in the order of (xid, seq), and only below the horizon."""
+    """The statements of a log, which is read in the order of (xid, seq) and only below the horizon."""
 
     def _column(self, name: str) -> ColumnElement[Any]:
         constants = {"specversion": "1.0", "datacontenttype": "application/json", "version": 1}
@@ -261,9 +263,9 @@ class LogStatements(RecordStatements[R]):
         return [self.table.c.xid, self.table.c.seq]
 
     def _beyond(self, keys: list[ColumnElement[Any]], *, descending: bool) -> ColumnElement[bool]:
-        """Behind the last event seen; once that one is forgotten, whatever is still kept.
+        """The condition that an event comes after the last one seen; all events do once that one is deleted.
 
-        SQLite seeks a pair by its first half alone, and would walk the whole log; there `xid` is always 0.
+        SQLite seeks a pair by its first half only and would scan the whole log; there, `xid` is always 0.
         """
         seen = self.table.alias("seen")
         here = seen.c.id == bindparam("after_id")
@@ -275,7 +277,7 @@ class LogStatements(RecordStatements[R]):
             postgresql=tuple_(*keys) < pair if descending else tuple_(*keys) > pair,
         )
 
-    def seen(self) -> list[ColumnElement[bool]]:
+    def visible(self) -> list[ColumnElement[bool]]:
         return [below_horizon()]
 
 
@@ -283,26 +285,26 @@ _statements: dict[type[Record], RecordStatements[Any]] = {}
 
 
 def statements_of(record: type[R]) -> RecordStatements[R]:
-    """The statements of a record, made once."""
+    """The statements of a record, which are made once."""
     if record not in _statements:
         _statements[record] = (LogStatements if record.is_log else RecordStatements)(record)
     return _statements[record]
 
 
 def ownership(record: type[Record], of: FromClause | None = None) -> ColumnElement[bool] | None:
-    """Which rows belong to the user `owner`, followed along the foreign keys; None if users own none.
+    """The condition that rows belong to the user `owner`, by foreign keys; None if users own no such rows.
 
-    `of` is what stands for the record's table, if something else does.
+    `of` replaces the record's table, such as an alias.
     """
-    made = table(record) if of is None else of
+    rows = table(record) if of is None else of
     if record.is_owner:
-        return made.c.id == bindparam("owner")
+        return rows.c.id == bindparam("owner")
     for key, link in parents(record):
         if link.parent.is_owner:
-            return made.c[key.name] == bindparam("owner")
+            return rows.c[key.name] == bindparam("owner")
         above = table(link.parent)
         for upper, upper_link in parents(link.parent):
             if upper_link.parent.is_owner:
                 mine = select(above.c.id).where(above.c[upper.name] == bindparam("owner"))
-                return made.c[key.name].in_(mine)
+                return rows.c[key.name].in_(mine)
     return None

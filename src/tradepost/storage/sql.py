@@ -1,8 +1,8 @@
-"""Statements that are written in SQL, in the `.sql` files of `statements/`, as a console takes them.
+"""Statements written in SQL, in the `.sql` files of `statements/`, which can be pasted into a console.
 
-A statement begins with the line `-- name: <name>`; `(sqlite)` or `(postgresql)` follows the name where the
-engines need different texts. The next line says what the statement does. All parameters are `:named`; a list
-of texts is one parameter.
+A statement begins with the line `-- name: <name>`, followed by `(sqlite)` or `(postgresql)` if the engines
+need different texts. The next line says what the statement does. All parameters are `:named`; a list of texts
+is one parameter.
 """
 
 import re
@@ -22,8 +22,8 @@ _COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 def sql(name: str, *, bounded: bool = True, **constants: int) -> Statement:
     """The statement with the name `<file>.<name>`. Raises `KeyError` if there is none.
 
-    The `constants` are written in place of the parameters with their names: a planner that does not know how
-    small a limit is plans for a large one, each time anew.
+    The `constants` replace the parameters with their names: a planner that does not know a small limit plans
+    for a large one.
     """
     file, _, name = name.partition(".")
     texts = _texts(file)[name]
@@ -33,7 +33,7 @@ def sql(name: str, *, bounded: bool = True, **constants: int) -> Statement:
 
 
 def _plain(body: str, constants: Mapping[str, int]) -> str:
-    """What the driver gets: without comments, and with the constants."""
+    """The text for the driver: without comments, and with the constants."""
     for name, value in constants.items():
         body = re.sub(rf":{name}\b", str(value), body)
     return _COMMENT.sub("", body).strip(" \n;")
@@ -42,9 +42,9 @@ def _plain(body: str, constants: Mapping[str, int]) -> str:
 @cache
 def _texts(file: str) -> dict[str, dict[str, str]]:
     """The texts of a file, by the name of the statement and by engine."""
-    found: dict[str, dict[str, str]] = {}
+    texts: dict[str, dict[str, str]] = {}
     _, *parts = _NAME.split((_FOLDER / f"{file}.sql").read_text("utf-8"))
     for name, engine, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         engines = [engine] if engine else ["sqlite", "postgresql"]
-        found.setdefault(name, {}).update(dict.fromkeys(engines, body))
-    return found
+        texts.setdefault(name, {}).update(dict.fromkeys(engines, body))
+    return texts

@@ -1,12 +1,12 @@
 """SQLite, embedded: bounded reads on the event loop, writes in groups that share one fsync.
 
-Transactions that arrive while a commit is on its way to the disk wait, and then run one after another inside
-savepoints of one SQLite transaction; a failed one rolls back to its savepoint alone. Statements run on the
-event loop's thread, where they cost microseconds; only what waits for a disk or for another process runs in
-a thread: COMMIT, a contended BEGIN, checkpoints, and scans.
+Transactions that arrive while a commit is being written to the disk wait, and then run one after another
+inside savepoints of one SQLite transaction; a failed one rolls back to its own savepoint. Statements run on
+the thread of the event loop, where they take microseconds; only operations that wait for a disk or for
+another process run in other threads: COMMIT, a contended BEGIN, checkpoints and scans.
 
 SQLite itself comes with the driver, `apsw`. No other copy of the library may open the same file in the same
-process: closing it would drop the locks that this one holds (sqlite.org/howtocorrupt.html, 2.2.1).
+process: closing the file there would drop the locks held here (sqlite.org/howtocorrupt.html, 2.2.1).
 """
 
 import asyncio
@@ -25,16 +25,16 @@ import apsw
 
 from tradepost.problems import Unavailable
 from tradepost.storage import migrations
-from tradepost.storage.checkpoints import CHECKPOINT, KEPT_BYTES, Checkpoints
-from tradepost.storage.commits import Commits
-from tradepost.storage.database import Noticed, Row, UniqueViolation, Writing
+from tradepost.storage.checkpoints import CHECKPOINT, RESTARTED_BYTES, Checkpoints
+from tradepost.storage.database import OnWakeup, Row, UniqueViolation, Writing
+from tradepost.storage.sqlite_wakeups import SqliteWakeups
 from tradepost.storage.statement import SQLITE, Compiled, Statement, compile_statement
 
 T = TypeVar("T")
 
 _log = logging.getLogger("tradepost.storage")
 
-_GROUP = 64  # transactions that may share a commit; bounds how long the loop is away
+_GROUP = 64  # transactions that may share a commit; limits the time for which the event loop is blocked
 _BUSY_MS = 5000
 _SCAN_SECONDS = 10.0
 _PRAGMAS = (
@@ -43,13 +43,13 @@ _PRAGMAS = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA cache_size = -16384",
     "PRAGMA wal_autocheckpoint = 0",  # see storage/checkpoints.py
-    f"PRAGMA journal_size_limit = {KEPT_BYTES}",
+    f"PRAGMA journal_size_limit = {RESTARTED_BYTES}",
 )
 _UNIQUE = re.compile(r"UNIQUE constraint failed: (\w+)\.(\w+)")
 
 
 class SqliteDatabase:
-    """One file, any number of processes on one machine."""
+    """A SQLite file, for any number of processes on one machine."""
 
     name = "sqlite"
 
@@ -58,7 +58,7 @@ class SqliteDatabase:
         self._waiting: deque[_Pending] = deque()
         self._groups: asyncio.Task[None] | None = None
         self._scans_here = threading.local()
-        self._commits = Commits(lambda: connect(path))
+        self._wakeups = SqliteWakeups(lambda: connect(path))
 
     async def start(self) -> None:
         try:
@@ -67,7 +67,7 @@ class SqliteDatabase:
             message = f"SQLite cannot open {self.path}: {error.strerror}"
             raise Unavailable(message) from None
         self._writer = connect(self.path)
-        self._writer.set_busy_timeout(0)  # what has to wait, waits in a thread
+        self._writer.set_busy_timeout(0)  # the event loop must not wait; threads do
         self._reader = connect(self.path)
         self._snapshot_open = False
         self._disk = ThreadPoolExecutor(1, "tradepost-disk")
@@ -76,7 +76,7 @@ class SqliteDatabase:
         self._writer.set_wal_hook(self._checkpoints.note)
 
     async def stop(self) -> None:
-        self._commits.stop()
+        self._wakeups.stop()
         while self._groups is not None:
             await self._groups
         self._checkpoints.stop()
@@ -91,9 +91,9 @@ class SqliteDatabase:
         return SqliteReading(self, self._reader)
 
     def _open_snapshot(self) -> None:
-        """All reads of one turn of the loop see one moment, and lock the file once instead of each.
+        """Lets all reads of one turn of the event loop share a snapshot, and so lock the file once only.
 
-        The moment ends before the loop waits again, so nobody who was told of a write reads from before it.
+        The snapshot ends before the loop waits again, so that no read after a confirmed write misses it.
         """
         if not self._snapshot_open:
             self._snapshot_open = True
@@ -113,13 +113,13 @@ class SqliteDatabase:
         return await done
 
     def wake(self) -> None:
-        self._commits.tell()
+        self._wakeups.wake()
 
-    def watch(self, noticed: Noticed) -> None:
-        self._commits.watch(noticed)
+    def watch(self, on_wakeup: OnWakeup) -> None:
+        self._wakeups.watch(on_wakeup)
 
-    async def unwatch(self, noticed: Noticed) -> None:
-        self._commits.unwatch(noticed)
+    async def unwatch(self, on_wakeup: OnWakeup) -> None:
+        self._wakeups.unwatch(on_wakeup)
 
     async def schema_version(self) -> str | None:
         return _schema_version(self._reader)
@@ -136,28 +136,28 @@ class SqliteDatabase:
             connection.close()
 
     def compiled(self, statement: Statement) -> Compiled:
-        found = statement.compiled.get(self.name)
-        if found is None:
-            found = statement.compiled[self.name] = compile_statement(statement, SQLITE)
-        return found
+        compiled = statement.compiled.get(self.name)
+        if compiled is None:
+            compiled = statement.compiled[self.name] = compile_statement(statement, SQLITE)
+        return compiled
 
     async def scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
-        """Reads in a thread, for as long as a scan may take and somebody waits for it."""
-        over = threading.Event()
+        """Reads in a thread until the time limit, or until the caller is cancelled. Raises `Unavailable`."""
+        ended = threading.Event()
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._scans, self._scan, sql, values, over
+                self._scans, self._scan, sql, values, ended
             )
         finally:
-            over.set()
+            ended.set()
 
-    def _scan(self, sql: str, values: tuple[Any, ...], over: threading.Event) -> list[Row]:
+    def _scan(self, sql: str, values: tuple[Any, ...], ended: threading.Event) -> list[Row]:
         if not hasattr(self._scans_here, "connection"):
             self._scans_here.connection = connect(self.path)
         connection: apsw.Connection = self._scans_here.connection
         deadline = time.monotonic() + _SCAN_SECONDS
-        # Not `interrupt()` for those nobody waits for: it might come late, and hit the thread's next scan.
-        connection.set_progress_handler(lambda: over.is_set() or time.monotonic() > deadline, 100_000)
+        # Not `interrupt()` for cancelled callers: it could come late, and end the next scan of the thread.
+        connection.set_progress_handler(lambda: ended.is_set() or time.monotonic() > deadline, 100_000)
         try:
             return connection.execute(sql, values).fetchall()
         except apsw.InterruptError:
@@ -167,7 +167,7 @@ class SqliteDatabase:
     async def _run_groups(self) -> None:
         try:
             while self._waiting:
-                # One turn of the loop, so that requests read in the same turn join the group.
+                # Wait for one turn of the loop, so that requests read in the same turn join the group.
                 await asyncio.sleep(0)
                 await self._run_group()
         finally:
@@ -179,7 +179,7 @@ class SqliteDatabase:
             await self._begin()
             while self._waiting and len(group) < _GROUP:
                 one = self._waiting.popleft()
-                if not one.given_up:
+                if not one.is_cancelled:
                     group.append(one)
                     self._run_one(one)
             changed = any(each.failure is None for each in group)
@@ -192,13 +192,13 @@ class SqliteDatabase:
             each.settle()
         if self._checkpoints.rest_is_due:
             self._checkpoints.rest_is_due = False
-            with suppress(apsw.Error):  # what fails here fails in the thread, too, which logs it
+            with suppress(apsw.Error):  # the thread meets the same error, and logs it
                 await self._on_disk_thread(CHECKPOINT)
 
     def _give_up(self, group: list["_Pending"], error: apsw.Error) -> None:
         if self._writer.in_transaction:
             self._writer.execute("ROLLBACK")
-        if not group:  # not even begun: whoever waits would meet the same
+        if not group:  # BEGIN failed: the waiting transactions would meet the same error
             group = list(self._waiting)
             self._waiting.clear()
         for each in group:
@@ -206,7 +206,7 @@ class SqliteDatabase:
             each.settle()
 
     async def _begin(self) -> None:
-        """IMMEDIATE: a transaction that turns from reading to writing can fail without waiting its turn."""
+        """Begins with IMMEDIATE: a transaction that starts with a read can fail at its first write."""
         try:
             self._writer.execute("BEGIN IMMEDIATE")
         except apsw.BusyError:
@@ -227,14 +227,14 @@ class SqliteDatabase:
         execute("SAVEPOINT one")
         try:
             one.result = _without_waiting(one.work(SqliteWriting(self, self._writer)))
-        except Exception as failure:  # noqa: BLE001 (handed to the one who waits for it)
+        except Exception as failure:  # noqa: BLE001 (passed on to the caller)
             one.failure = failure
             execute("ROLLBACK TO one")
         execute("RELEASE one")
 
 
 class _Pending:
-    """A transaction that waits for its group, and whoever waits for it."""
+    """A transaction that waits for its group, with the future of its caller."""
 
     __slots__ = ("_done", "failure", "result", "work")
 
@@ -245,8 +245,8 @@ class _Pending:
         self.failure: Exception | None = None
 
     @property
-    def given_up(self) -> bool:
-        """Nobody waits for it any more: it was cancelled before its turn came."""
+    def is_cancelled(self) -> bool:
+        """Whether the caller was cancelled before the transaction began."""
         return self._done.done()
 
     def settle(self) -> None:
@@ -259,7 +259,7 @@ class _Pending:
 
 
 def connect(path: str) -> apsw.Connection:
-    """A connection as every process of tradepost uses it."""
+    """A connection with the settings of tradepost. Raises `Unavailable`."""
     try:
         connection = apsw.Connection(path, statementcachesize=512)
     except apsw.CantOpenError as error:
@@ -272,21 +272,21 @@ def connect(path: str) -> apsw.Connection:
     return connection
 
 
-def _fold(*given: Any) -> str | None:
-    """A text without case; on PostgreSQL a migration makes the same."""
-    return None if given[0] is None else str(given[0]).lower()
+def _fold(*arguments: Any) -> str | None:
+    """A text without case; a migration defines the same function on PostgreSQL."""
+    return None if arguments[0] is None else str(arguments[0]).lower()
 
 
 def _schema_version(connection: apsw.Connection) -> str | None:
     try:
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except apsw.SQLError:
         return None
-    return str(found[0]) if found else None
+    return str(row[0]) if row else None
 
 
 def _without_waiting(work: Awaitable[Any]) -> Any:
-    """Runs a coroutine that only awaits its own transaction, whose statements never suspend here."""
+    """Runs a coroutine that awaits only its own statements, which never suspend on SQLite."""
     steps = work.__await__()
     try:
         next(steps)
@@ -297,7 +297,7 @@ def _without_waiting(work: Awaitable[Any]) -> Any:
 
 
 class SqliteReading:
-    """Reads on the event loop's own connection; scans go to a thread."""
+    """Reads on the connection of the event loop; scans run in a thread."""
 
     __slots__ = ("_connection", "_database", "nanoseconds", "statements")
 
@@ -307,59 +307,59 @@ class SqliteReading:
         self.statements = 0
         self.nanoseconds = 0
 
-    async def row(self, statement: Statement, **given: Any) -> Row | None:
-        began = time.perf_counter_ns()
+    async def row(self, statement: Statement, **parameters: Any) -> Row | None:
+        start_ns = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
-        found: Row | None = self._connection.execute(sql, bind(given)).fetchone()
-        self._count(began)
-        return found
+        row: Row | None = self._connection.execute(sql, bind(parameters)).fetchone()
+        self._count(start_ns)
+        return row
 
-    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
-        began = time.perf_counter_ns()
+    async def rows(self, statement: Statement, **parameters: Any) -> list[Row]:
+        start_ns = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
         if statement.bounded:
-            found = self._connection.execute(sql, bind(given)).fetchall()
+            rows = self._connection.execute(sql, bind(parameters)).fetchall()
         else:
-            found = await self._database.scan(sql, bind(given))
-        self._count(began)
-        return found
+            rows = await self._database.scan(sql, bind(parameters))
+        self._count(start_ns)
+        return rows
 
-    def _count(self, began: int) -> None:
+    def _count(self, start_ns: int) -> None:
         self.statements += 1
-        self.nanoseconds += time.perf_counter_ns() - began
+        self.nanoseconds += time.perf_counter_ns() - start_ns
 
 
 class SqliteWriting(SqliteReading):
     """One transaction, inside its savepoint."""
 
     __slots__ = ()
-    late_ms = 0  # writers follow one another
+    max_commit_delay_ms = 0  # writers run one after another
 
-    async def rows(self, statement: Statement, **given: Any) -> list[Row]:
-        began = time.perf_counter_ns()
+    async def rows(self, statement: Statement, **parameters: Any) -> list[Row]:
+        start_ns = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
-        found = self._connection.execute(sql, bind(given)).fetchall()
-        self._count(began)
-        return found
+        rows = self._connection.execute(sql, bind(parameters)).fetchall()
+        self._count(start_ns)
+        return rows
 
-    async def run(self, statement: Statement, **given: Any) -> int:
-        began = time.perf_counter_ns()
+    async def run(self, statement: Statement, **parameters: Any) -> int:
+        start_ns = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
         try:
-            self._connection.execute(sql, bind(given))
+            self._connection.execute(sql, bind(parameters))
         except apsw.ConstraintError as error:
             raise _violation(error) from error
-        self._count(began)
+        self._count(start_ns)
         return self._connection.changes()
 
     async def many(self, statement: Statement, sets: Iterable[Mapping[str, Any]]) -> None:
-        began = time.perf_counter_ns()
+        start_ns = time.perf_counter_ns()
         sql, bind = self._database.compiled(statement)
         try:
-            self._connection.executemany(sql, [bind(given) for given in sets])
+            self._connection.executemany(sql, [bind(values) for values in sets])
         except apsw.ConstraintError as error:
             raise _violation(error) from error
-        self._count(began)
+        self._count(start_ns)
 
 
 def _violation(error: apsw.ConstraintError) -> Exception:

@@ -1,6 +1,6 @@
-"""A statement: SQLAlchemy Core, named and with its purpose, compiled once for each dialect.
+"""A statement: a SQLAlchemy Core clause with its purpose, compiled once for each dialect.
 
-What reaches the driver is plain SQL and a tuple of plain values; SQLAlchemy is not on the path of a request.
+The driver gets plain SQL and a tuple of plain values; SQLAlchemy is not on the path of a request.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,20 +16,20 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
-_PROJECTED_KEPT = 64
+_MAX_PROJECTIONS = 64
 
 Bind = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
 class Compiled(NamedTuple):
-    """What the driver gets: the SQL, and how to lay parameters into their places."""
+    """The SQL for the driver, and a function that puts named parameters into its order."""
 
     sql: str
     bind: Bind
 
 
 class Statement:
-    """One SQL statement. `bounded` says that it touches few rows over an index, however large the table."""
+    """One SQL statement. A `bounded` one reads few rows by an index, regardless of the size of the table."""
 
     __slots__ = ("_projected", "bounded", "clause", "compiled", "purpose")
 
@@ -41,23 +41,23 @@ class Statement:
         self._projected: dict[frozenset[int], Statement] = {}
 
     def projected(self, columns: frozenset[int]) -> "Statement":
-        """The same, with null in place of every column that is not at one of these positions."""
-        found = self._projected.get(columns)
-        if found is None:
-            if len(self._projected) >= _PROJECTED_KEPT:
+        """The same statement with null instead of every column that is not at one of these positions."""
+        projected = self._projected.get(columns)
+        if projected is None:
+            if len(self._projected) >= _MAX_PROJECTIONS:
                 self._projected.clear()
             clause: Any = self.clause
-            kept = [c if i in columns else null() for i, c in enumerate(clause.selected_columns)]
-            chosen = clause.with_only_columns(*kept, maintain_column_froms=True)
-            found = self._projected[columns] = Statement(self.purpose, chosen, bounded=self.bounded)
-        return found
+            selected = [c if i in columns else null() for i, c in enumerate(clause.selected_columns)]
+            chosen = clause.with_only_columns(*selected, maintain_column_froms=True)
+            projected = self._projected[columns] = Statement(self.purpose, chosen, bounded=self.bounded)
+        return projected
 
     def __repr__(self) -> str:
         return f"<Statement: {self.purpose}>"
 
 
-class per_dialect(ColumnElement[Any]):  # noqa: N801 (reads as SQL does, beside `and_` and `select`)
-    """An expression that means the same on both engines, and is written differently for each."""
+class per_dialect(ColumnElement[Any]):  # noqa: N801 (in the style of `and_` and `select`)
+    """An expression with the same meaning on both engines, written differently for each."""
 
     inherit_cache = False
 
@@ -71,15 +71,15 @@ def _per_dialect(element: per_dialect, compiler: SQLCompiler, **kwargs: Any) -> 
 
 
 def in_list(column: ColumnElement[Any], name: str) -> ColumnElement[bool]:
-    """Whether `column` is in a list of texts, which is the one parameter `name` whatever its length."""
+    """Whether `column` is in a list of texts. The list is one parameter, `name`, regardless of its length."""
     return per_dialect(
-        sqlite=column.in_(text(f"SELECT value FROM json_each(:{name})")),  # noqa: S608 (a name of ours)
+        sqlite=column.in_(text(f"SELECT value FROM json_each(:{name})")),  # noqa: S608 (the name is a constant)
         postgresql=column == any_(cast(bindparam(name), ARRAY(Text))),
     )
 
 
 def below_horizon() -> ColumnElement[bool]:
-    """Whether an event is final: no transaction that still runs can write one before it."""
+    """Whether an event is final: no running transaction can still write an event before it."""
     return per_dialect(
         sqlite=literal_column("true"),
         postgresql=literal_column("events.xid < pg_snapshot_xmin(pg_current_snapshot())::text::bigint"),
@@ -88,11 +88,11 @@ def below_horizon() -> ColumnElement[bool]:
 
 SQLITE: Dialect = sqlite.dialect(paramstyle="qmark")
 POSTGRES: Dialect = asyncpg.dialect()  # type: ignore[no-untyped-call]
-vars(POSTGRES)["_backslash_escapes"] = False  # standard strings; normally read off a connection
+vars(POSTGRES)["_backslash_escapes"] = False  # standard strings; SQLAlchemy normally asks a connection
 
 
 def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
-    """The statement as the dialect's driver wants it."""
+    """The statement in the form that the driver of the dialect takes."""
     compiled: Any = statement.clause.compile(dialect=dialect)
     sql, names = str(compiled), tuple(compiled.positiontup or ())
     fixed = {name: value for name, value in compiled.params.items() if value is not None}
@@ -100,16 +100,16 @@ def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
 
 
 def _binder(names: tuple[str, ...], fixed: Mapping[str, Any], *, json_lists: bool) -> Bind:
-    """Lays named values into positions; SQLite takes a list as one JSON text."""
+    """A function that puts named values into positions; SQLite takes a list as one JSON text."""
     if json_lists:
-        return lambda given: tuple(
-            [_json_list(given[name] if name in given else fixed[name]) for name in names]
+        return lambda values: tuple(
+            [_json_list(values[name] if name in values else fixed[name]) for name in names]
         )
     if fixed.keys() & names:
-        return lambda given: tuple([given[name] if name in given else fixed[name] for name in names])
+        return lambda values: tuple([values[name] if name in values else fixed[name] for name in names])
     if len(names) > 1:
         return itemgetter(*names)
-    return lambda given: tuple([given[name] for name in names])
+    return lambda values: tuple([values[name] for name in names])
 
 
 def _json_list(value: Any) -> Any:

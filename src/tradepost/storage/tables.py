@@ -1,7 +1,7 @@
-"""The tables: those of the records are derived from the records, the others stand here.
+"""The tables: those of the records are derived from the records, the others are defined here.
 
-Every column is text or a 64-bit integer, on both engines alike, so that a row needs no conversion on its
-way out. Text compares by bytes on both (PostgreSQL: collation "C").
+Every column is text or a 64-bit integer on both engines, so that rows need no conversion. Text compares by
+bytes on both (PostgreSQL: collation "C").
 """
 
 from typing import Any
@@ -61,7 +61,7 @@ def table(record: type[Record]) -> Table:
 
 
 def _key(record: type[Record]) -> tuple[str, ...]:
-    """Embedded children are kept in the order of their parents: those of one lie side by side."""
+    """The primary key. That of embedded children starts with the parent, so that siblings are adjacent."""
     above = next((key.name for key, link in parents(record) if link.embedded), None)
     return ("id",) if above is None else (above, "id")
 
@@ -92,9 +92,9 @@ def _columns(record: type[Record]) -> list[Column[str]]:
 
 
 def _index(made: Table, record: type[Record], each: Member) -> None:
-    """Uniqueness, foreign keys and sorting each bring their index; `createdAt` sorts by the id itself."""
-    name, seen = record.plural, text("deleted_at IS NULL") if record.hides_deleted else None
-    where: dict[str, Any] = {} if seen is None else {"sqlite_where": seen, "postgresql_where": seen}
+    """Adds the index of a unique member, a foreign key or a sortable member; `createdAt` sorts by the id."""
+    name, visible = record.plural, text("deleted_at IS NULL") if record.hides_deleted else None
+    where: dict[str, Any] = {} if visible is None else {"sqlite_where": visible, "postgresql_where": visible}
     if Mark.UNIQUE in each.marks:
         Index(f"{name}_{each.name}_key", made.c[each.name], unique=True, **where)
     elif Mark.UNIQUE_FOLDED in each.marks:
@@ -116,8 +116,8 @@ api_keys = table(ApiKey)
 api_keys.append_column(Column("hash", BYTES_ORDERED, nullable=False))
 Index("api_keys_hash_key", api_keys.c.hash, unique=True)
 
-# The log that everything after the fact is read from. `xid` is the writing transaction on PostgreSQL, where
-# `seq` alone would let a reader skip whoever commits late; on SQLite writers follow one another and it is 0.
+# The log of events. `xid` is the writing transaction on PostgreSQL, where a reader that used `seq` alone
+# would skip events that are committed late. On SQLite, where writers run one after another, it is 0.
 events = Table(
     Event.plural,
     metadata,
@@ -134,18 +134,19 @@ Index("events_id_key", events.c.id, unique=True)
 Index("events_position_idx", events.c.xid, events.c.seq)
 Index("events_subject_idx", events.c.subject, events.c.xid, events.c.seq)
 
-# Since when an endpoint has done nothing but fail, and when it was noted last that it does.
+# `failing_since` is the start of the present series of failures, `failed_at` the last failure recorded in it.
 webhook_endpoints = table(WebhookEndpoint)
 webhook_endpoints.append_column(Column("failing_since", BYTES_ORDERED))
 webhook_endpoints.append_column(Column("failed_at", BYTES_ORDERED))
 
-# `confirmed` deliveries in a row under its successor, while it retires; how often it was `needed` meanwhile.
+# For a retiring secret: the number of deliveries in a row `confirmed` without it, and of those that `needed`
+# it.
 webhook_secrets = table(WebhookSecret)
 webhook_secrets.append_column(Column("sealed", BYTES_ORDERED))
 webhook_secrets.append_column(Column("confirmed", BIG, nullable=False))
 webhook_secrets.append_column(Column("needed", BIG, nullable=False))
 
-# Who gets which events: what the endpoints that are enabled name as types, a row each.
+# The subscriptions of enabled endpoints: one row for each pattern of event types.
 webhook_subscriptions = Table(
     "webhook_subscriptions",
     metadata,
@@ -155,9 +156,9 @@ webhook_subscriptions = Table(
 )
 Index("webhook_subscriptions_endpoint_id_idx", webhook_subscriptions.c.endpoint_id)
 
-# `attempt` is the number of the next one; `later` the queue it waits in: 0 is for first attempts, 1 for
-# retries, 2 for redeliveries.
-# A `lease` names who is at it, until when. `source` is that of a ping, which has no event.
+# `attempt` is the number of the next attempt; `later` is its queue: 0 for first attempts, 1 for retries, 2
+# for redeliveries. `lease` names the worker that claimed the delivery until `leased_until`. `source` is set
+# for pings only, which have no event.
 webhook_deliveries = table(WebhookDelivery)
 for _column in (
     Column("attempt", BIG, nullable=False),
@@ -168,7 +169,7 @@ for _column in (
 ):
     webhook_deliveries.append_column(_column)
 _d = webhook_deliveries.c
-# Not by status: a planner that thinks that little is pending would walk all that is.
+# Not by status: a planner that expects few pending deliveries would scan all of them.
 DUE = text("next_attempt_at IS NOT NULL AND lease IS NULL")
 LEASED = text("lease IS NOT NULL")
 Index(
@@ -189,7 +190,7 @@ Index(
     postgresql_where=_MADE_BY,
 )
 
-# `position` is the last event that was looked at.
+# `position` is the id of the last event that was examined.
 webhook_redeliveries = table(WebhookRedelivery)
 webhook_redeliveries.append_column(Column("position", BYTES_ORDERED, nullable=False))
 _UNFINISHED = text("finished_at IS NULL")
@@ -213,7 +214,7 @@ idempotency_keys = Table(
 )
 Index("idempotency_keys_expires_at_idx", idempotency_keys.c.expires_at)
 
-# GraphQL documents that were sent once and are named by their SHA-256 since.
+# GraphQL documents that clients have sent once and then refer to by SHA-256.
 persisted_queries = Table(
     "persisted_queries",
     metadata,
@@ -224,7 +225,7 @@ persisted_queries = Table(
 )
 Index("persisted_queries_used_at_idx", persisted_queries.c.used_at, persisted_queries.c.hash)
 
-# What a foreign system calls an entity that was imported from it.
+# The names that other systems use for entities imported from them.
 references = Table(
     "import_references",
     metadata,

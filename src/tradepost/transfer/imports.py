@@ -51,7 +51,7 @@ class Import:
             self._reject(entity, entity.fault)
             return None
         try:
-            entry = self.kind.entry(self._values(entity), self.loading.performer.clock.now())
+            entry = self.kind.entry(self._values(entity), self.loading.performer.clock.now_ms())
         except Invalid as error:
             self._count(entity, list(error.errors))
         except Malformed as error:

@@ -1,1 +1,1 @@
-"""API versions: which there are, how they differ, and where each is in its life."""
+"""API versions: their differences, and the phase of each."""

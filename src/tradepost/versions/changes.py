@@ -1,6 +1,6 @@
-"""The versions of the API and what each changes against the records as they are.
+"""The versions of the API, each as a list of changes to the names in the records.
 
-A version is a list of changes and nothing else: `/v2` with `title` for a product's `name` is one line,
+A version `/v2` in which a product has `title` instead of `name` is one line:
 `Version(2, "2027-05-01", (Rename("product", "name", "title"),))`.
 """
 
@@ -10,7 +10,7 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Rename:
-    """The member `name` of a record is called `outside` in this version."""
+    """In this version, the member `name` of the record `kind` has the external name `outside`."""
 
     kind: str
     name: str
@@ -19,7 +19,7 @@ class Rename:
 
 @dataclass(frozen=True)
 class Version:
-    """A major version: its number, the day it was introduced, and how it names things."""
+    """A major version: its number, its date of introduction (`2026-01-01`), and its changes."""
 
     number: int
     introduced: str
@@ -31,11 +31,11 @@ class Version:
 
     @cached_property
     def only(self) -> frozenset[int]:
-        """Its number alone, as a set of those served."""
+        """The set of its number only, for negotiation at an address that serves one version."""
         return frozenset([self.number])
 
     def names(self, kind: str, names: dict[str, str]) -> dict[str, str]:
-        """The names of a record's members in this version."""
+        """The external names of a record's members by internal ones; `names` are those without changes."""
         return names | {change.name: change.outside for change in self.changes if change.kind == kind}
 
 

@@ -1,7 +1,7 @@
-"""The life of a version: active, deprecated, sunset announced, retired (specification, part 3).
+"""The lifecycle of a version: active, deprecated, sunset announced, retired (specification, part 3).
 
-`Deprecation` is an HTTP-date, as the specification demands in the sunset phase; `rfc9745` writes it as that
-RFC does. `Sunset` is RFC 8594. One header can carry one form only; `/versions` has the dates in RFC 3339.
+`Deprecation` is an HTTP-date, as the specification demands in the sunset phase, or in the form of RFC 9745 if
+it is so configured. `Sunset` follows RFC 8594. `/versions` has the dates in RFC 3339.
 """
 
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ DeprecationFormat = Literal["http-date", "rfc9745"]
 
 @dataclass(frozen=True)
 class Dates:
-    """What an operator announced for a version; instants in milliseconds."""
+    """The dates that the operator has announced for a version, and the URL of a page about them."""
 
-    deprecated: int | None = None
-    sunset: int | None = None
+    deprecated_ms: int | None = None
+    sunset_ms: int | None = None
     link: str | None = None
 
 
 class Lifecycle:
-    """Where each version is, by the clock."""
+    """The phase of each version at the present time."""
 
     def __init__(
         self, versions: tuple[Version, ...], dates: dict[str, Dates], clock: Clock, form: DeprecationFormat
@@ -33,44 +33,44 @@ class Lifecycle:
         self._dates = {version.name: dates.get(version.name, Dates()) for version in versions}
         self._clock = clock
         self._form = form
-        self._announced = {name for name, each in self._dates.items() if each.deprecated or each.sunset}
+        self._announced = {name for name, each in self._dates.items() if each.deprecated_ms or each.sunset_ms}
 
     def is_announced(self, version: Version) -> bool:
-        """Whether anything was announced of the version; most are simply active."""
+        """Whether a date was announced for the version; most versions have none."""
         return version.name in self._announced
 
     def phase(self, version: Version) -> Phase:
-        """Where the version is now."""
+        """The present phase of the version."""
         if version.name not in self._announced:
             return "active"
-        dates, now = self._dates[version.name], self._clock.now()
-        if dates.sunset is not None and now > dates.sunset:
+        dates, now_ms = self._dates[version.name], self._clock.now_ms()
+        if dates.sunset_ms is not None and now_ms > dates.sunset_ms:
             return "retired"
-        if dates.deprecated is not None and now < dates.deprecated:
+        if dates.deprecated_ms is not None and now_ms < dates.deprecated_ms:
             return "active"
-        return "deprecated" if dates.sunset is None else "sunset"
+        return "deprecated" if dates.sunset_ms is None else "sunset"
 
     def headers(self, version: Version, base_url: str) -> list[tuple[bytes, bytes]]:
-        """What every answer of the version carries; nothing while it is active."""
+        """The header fields of every response of the version; none while it is active."""
         phase = self.phase(version)
         if phase == "active":
             return []
         dates = self._dates[version.name]
-        since = dates.deprecated if dates.deprecated is not None else dates.sunset or 0
-        stamp = http_date(since) if self._form == "http-date" else f"@{since // 1000}"
+        since_ms = dates.deprecated_ms if dates.deprecated_ms is not None else dates.sunset_ms or 0
+        stamp = http_date(since_ms) if self._form == "http-date" else f"@{since_ms // 1000}"
         link = dates.link or f"{base_url}/versions"
         links = [f'<{link}>; rel="deprecation"', *self._successor(version, base_url)]
-        found = [
+        fields = [
             (b"deprecated", b"true"),
             (b"deprecation", stamp.encode()),
             (b"link", ", ".join(links).encode()),
         ]
-        if dates.sunset is not None:
-            found.append((b"sunset", http_date(dates.sunset).encode()))
-        return found
+        if dates.sunset_ms is not None:
+            fields.append((b"sunset", http_date(dates.sunset_ms).encode()))
+        return fields
 
     def default(self) -> Version:
-        """What an address without a version means: the newest active, else the newest not retired."""
+        """The version of paths without one: the newest active one, else the newest not retired."""
         newest = sorted(self.versions, key=lambda version: -version.number)
         for wanted in (("active",), ("deprecated", "sunset")):
             for version in newest:
@@ -79,7 +79,7 @@ class Lifecycle:
         return newest[0]
 
     def at(self, day: str) -> Version | None:
-        """The newest version introduced by that day."""
+        """The newest version introduced by that day (`2026-01-01`); None if there is none."""
         known = [version for version in self.versions if version.introduced <= day]
         return max(known, key=lambda version: version.number, default=None)
 
@@ -90,8 +90,8 @@ class Lifecycle:
                 "version": version.name,
                 "phase": self.phase(version),
                 "introduced": version.introduced,
-                "deprecatedAt": _text(self._dates[version.name].deprecated),
-                "sunsetAt": _text(self._dates[version.name].sunset),
+                "deprecatedAt": _text(self._dates[version.name].deprecated_ms),
+                "sunsetAt": _text(self._dates[version.name].sunset_ms),
                 "link": self._dates[version.name].link,
             }
             for version in self.versions

@@ -49,7 +49,7 @@ class Claims:
 
     async def claim(self, tx: Writing, ids: list[str], pick: Picker, now_ms: int, lease: str) -> Claim:
         """Claims what `pick` says of the waiting deliveries of these endpoints."""
-        locked = await tx.rows(webhook_endpoints.HOLD, ids=ids)
+        locked = await tx.rows(webhook_endpoints.LOCK, ids=ids)
         contended = len({row[0] for row in locked}) < len(ids)
         receivers = self._receivers(locked)
         if not receivers:

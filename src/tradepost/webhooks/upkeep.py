@@ -85,10 +85,12 @@ class Upkeep:
     async def measure(self) -> None:
         """Measures the backlog."""
         [(pending, due_at)] = await self._database.reading().rows(webhook_deliveries.BACKLOG)
-        self._figures.waits(pending, None if due_at is None else parse_instant(due_at), self._clock.now())
+        self._figures.set_backlog(
+            pending, None if due_at is None else parse_instant(due_at), self._clock.now_ms()
+        )
 
     async def _release(self, leased: list[Row]) -> None:
-        now_at = instant(self._clock.now())
+        now_at = instant(self._clock.now_ms())
         ended = {lease for *_, lease, until in leased if until < now_at}
         running = {lease for *_, lease, _ in leased} - ended
         to_release = ended.union(self._leases.of_dead_processes(running))

@@ -95,7 +95,7 @@ class Worker:
         if self._scheduler.is_full:
             await self._write([])
             return _LOOK_SECONDS
-        now_ms = self._clock.now()
+        now_ms = self._clock.now_ms()
         after = self._scheduler.resume_after
         rows = await self._database.reading().rows(webhook_deliveries.LANES, after=after)
         freed = Counter(each.outcome.claimed.receiver.id for each in self._ended)
@@ -112,7 +112,7 @@ class Worker:
     async def _write(self, due: list[str]) -> bool:
         """Writes results and claims in one transaction; whether another worker had locked an endpoint."""
         ended, self._ended = self._ended, []
-        now_ms, lease = self._clock.now(), self._leases.new()
+        now_ms, lease = self._clock.now_ms(), self._leases.new()
 
         async def work(tx: Writing) -> tuple[Noted, Claim]:
             noted = await self._results.write(tx, ended, now_ms)
@@ -132,7 +132,7 @@ class Worker:
         return claim.contended
 
     def _start(self, claimed: Claimed, now_ms: int) -> None:
-        self._figures.late(now_ms - parse_instant(claimed.due_at))
+        self._figures.started(now_ms - parse_instant(claimed.due_at))
         receiver = claimed.receiver
         failing = self._scheduler.started(receiver.id, receiver.failing_since, now_ms)
         task = asyncio.get_running_loop().create_task(self._attempt(claimed, failing=failing))
@@ -142,7 +142,7 @@ class Worker:
     async def _attempt(self, claimed: Claimed, *, failing: bool) -> None:
         delivered = False
         try:
-            outcome = await attempt(self._poster, self._clock.now, claimed)
+            outcome = await attempt(self._poster, self._clock.now_ms, claimed)
             for each in outcome.requests:
                 self._figures.attempted(each.response_status, each.duration_ms)
             delivered = outcome.delivered

@@ -112,7 +112,7 @@ async def _postgres(database: Database, settings: Settings) -> AsyncIterator[Fin
         yield warn(connections, "raise max_connections or lower TRADEPOST_DATABASE_POOL")
     else:
         yield ok(connections)
-    skew_ms = now_ms - Clock().now()
+    skew_ms = now_ms - Clock().now_ms()
     if abs(skew_ms) > _SKEW_MS:
         yield warn(f"PostgreSQL's clock differs from ours by {skew_ms / 1000:+.1f} s", "run NTP on both")
 
@@ -159,7 +159,7 @@ async def _keys(database: Database) -> Finding:
 
 async def _ahead(database: Database) -> Finding:
     row = await database.reading().row(checkup.NEWEST_EVENT)
-    if row is not None and parse_instant(row[0]) > Clock().now() + _SKEW_MS:
+    if row is not None and parse_instant(row[0]) > Clock().now_ms() + _SKEW_MS:
         return warn(f"the newest event, of {row[0]}, is in the future", "the clock is wrong, or was")
     return ok(f"the newest event is of {row[0]}" if row else "there are no events yet")
 

@@ -64,9 +64,9 @@ def versions(settings: Settings) -> Iterator[Finding]:
 
 def _life(name: str, phase: str, dates: Dates) -> Finding:
     if phase == "retired":
-        return warn(f"{name} was retired on {instant(dates.sunset or 0)}", "its requests get 410")
-    if dates.sunset is not None and dates.sunset - Clock().now() < _SOON_MS:
-        return warn(f"{name} will be retired on {instant(dates.sunset)}", "its requests will get 410")
+        return warn(f"{name} was retired on {instant(dates.sunset_ms or 0)}", "its requests get 410")
+    if dates.sunset_ms is not None and dates.sunset_ms - Clock().now_ms() < _SOON_MS:
+        return warn(f"{name} will be retired on {instant(dates.sunset_ms)}", "its requests will get 410")
     if phase == "active":
         return ok(f"{name} is active")
-    return ok(f"{name} is deprecated" + (f", until {instant(dates.sunset)}" if dates.sunset else ""))
+    return ok(f"{name} is deprecated" + (f", until {instant(dates.sunset_ms)}" if dates.sunset_ms else ""))

@@ -39,7 +39,7 @@ async def _secrets(database: Database, settings: Settings) -> Finding:
 
 async def _backlog(database: Database) -> Finding:
     ((pending, oldest_due),) = await database.reading().rows(webhook_deliveries.BACKLOG)
-    late_ms = 0 if oldest_due is None else Clock().now() - parse_instant(oldest_due)
+    late_ms = 0 if oldest_due is None else Clock().now_ms() - parse_instant(oldest_due)
     if late_ms > _LATE_MS:
         observed = f"pending deliveries: {pending}, the oldest overdue by {late_ms // 1000} s"
         return warn(observed, "is a process delivering, and do the receivers answer?")

@@ -1,1 +1,1 @@
-"""The OpenAPI document of a version, made from the same shapes that answer its requests."""
+"""The OpenAPI document of a version, made from the shapes that also serve its requests."""

@@ -1,4 +1,4 @@
-"""An address of a resource: its path, its methods, and how it is named in operations."""
+"""An address of a resource: its path, its methods, and its name in operations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tradepost.rest.shape import Shape
 
 @dataclass(frozen=True)
 class ResourceAddress:
-    """Where a resource is met: at its own address or below its parent's, as a collection or as an item."""
+    """A collection or an item of a resource, at its own address or `under` its parent's."""
 
     shape: Shape
     under: bool
@@ -59,7 +59,7 @@ class ResourceAddress:
 
 
 def addresses(shape: Shape) -> Iterator[ResourceAddress]:
-    """The addresses of a resource."""
+    """The addresses of a resource: a collection and an item, for each place where it is found."""
     for under in (False, True):
         if (shape.resource.parent and under) or (shape.resource.top and not under):
             yield ResourceAddress(shape, under, item=False)

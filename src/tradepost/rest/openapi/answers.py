@@ -1,4 +1,4 @@
-"""The answers in the document: of each status the header fields, the body, and the problems it stands for."""
+"""The responses in the document: the header fields, the body and the problems of each status."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
@@ -22,53 +22,53 @@ _BEFORE_THE_RATE = (VersionRetired,)
 PATCHING = "Patch"
 MEMBER_ERROR: Json = {
     "type": "object",
-    "description": "One bad member.",
+    "description": "A member of the body that is not valid.",
     "required": ["field", "message", "pointer", "code"],
     "properties": {
-        "field": {"type": "string", "description": "Where it is, such as `lineItems[0].quantity`."},
-        "message": {"type": "string", "description": "What is wrong with it, for people."},
-        "pointer": {"type": "string", "description": "Where it is, as a JSON Pointer (RFC 6901)."},
-        "code": {"type": "string", "description": "What is wrong with it, for programs; stable."},
+        "field": {"type": "string", "description": "Path of the member, such as `lineItems[0].quantity`."},
+        "message": {"type": "string", "description": "The error, for people."},
+        "pointer": {"type": "string", "description": "Path of the member as a JSON Pointer (RFC 6901)."},
+        "code": {"type": "string", "description": "The error, for programs; stable."},
     },
 }
 PROBLEM: Json = {
     "type": "object",
-    "description": "What went wrong (RFC 9457).",
+    "description": "An error (RFC 9457).",
     "required": ["type", "title", "status", "detail", "instance", "errors"],
     "properties": {
-        "type": {"type": "string", "format": "uri", "description": "The kind; a page that explains it."},
-        "title": {"type": "string", "description": "The kind in a few words."},
-        "status": {"type": "integer", "description": "The status of the answer."},
-        "detail": {"type": "string", "description": "What went wrong this time."},
-        "instance": {"type": "string", "description": "The path of the request."},
+        "type": {"type": "string", "format": "uri", "description": "URL of a page that explains the kind."},
+        "title": {"type": "string", "description": "Short description of the kind of problem."},
+        "status": {"type": "integer", "description": "HTTP status of the response."},
+        "detail": {"type": "string", "description": "What went wrong with this request."},
+        "instance": {"type": "string", "description": "Path of the request."},
         "errors": {
             "type": "array",
-            "description": "Every bad member; empty where there is nothing to say of members.",
+            "description": "Every member that is not valid; empty if the problem is not about members.",
             "items": {"$ref": "#/components/schemas/MemberError"},
         },
-        "requestId": {"type": "string", "description": "The id of the request, where the service failed."},
+        "requestId": {"type": "string", "description": "Id of the request; only if the service failed."},
     },
 }
 
 
 class Answers:
-    """The answers of one version; those of problems are shared by the operations."""
+    """The responses of one version; the operations share the responses for problems."""
 
     def __init__(self, base_url: str) -> None:
         self._base_url = base_url
         self.made: Json = {}
 
     def success(self, description: str, fields: Iterable[str], content: Json | None = None) -> Json:
-        """An answer that is no problem."""
+        """A response that is not a problem."""
         body = {} if content is None else {"content": content}
         return {"description": description, "headers": _refer([*EVERY, *fields]), **body}
 
     def problems(
         self, kinds: Iterable[type[Problem]], fields: Sequence[str], rate: Sequence[str] = (), group: str = ""
     ) -> Json:
-        """An answer for each status among `kinds`; those behind the rate limit carry `rate` too.
+        """A response for each status among `kinds`; those after the rate limit also have the `rate` fields.
 
-        Answers of one `group` carry the same fields, and share a component for each set of kinds.
+        The responses of one `group` have the same header fields, and share a component for each set of kinds.
         """
         found: dict[int, list[type[Problem]]] = {}
         for kind in kinds:
@@ -83,7 +83,7 @@ class Answers:
         return answers
 
     def without_body(self, answers: Json) -> Json:
-        """The answers to HEAD: those to GET, their header fields alone."""
+        """The responses to HEAD: those to GET with the header fields only."""
         found = {}
         for status, each in answers.items():
             name = each.get("$ref", "").rpartition("/")[2]

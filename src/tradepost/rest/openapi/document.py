@@ -1,7 +1,7 @@
-"""The document itself: everything there is to know of a version, in OpenAPI 3.1.
+"""The document itself: the whole API of a version, in OpenAPI 3.1.
 
-It is read off the shapes. What a version calls a member, the document calls it so; what is added to the
-catalogue is documented by existing.
+It is derived from the shapes, so it uses the version's names of members, and everything in the catalogue is
+documented.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,9 +26,9 @@ _KEY: Json = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "tp_<prefix>_<secret>",
-    "description": "An API key. Each operation names the scope the key needs; `admin` has all.",
+    "description": "An API key. Each operation names the scope it needs; `admin` includes all scopes.",
 }
-_PAGES: Json = {"name": TAG, "description": "What there is beside the resources."}
+_PAGES: Json = {"name": TAG, "description": "Everything besides the resources."}
 
 
 def document(
@@ -40,7 +40,7 @@ def document(
     *,
     deprecated: bool = False,
 ) -> Json:
-    """The OpenAPI document of a version; `event_types` by their full names, `settings` of the service."""
+    """The OpenAPI document of a version; `event_types` are full names, `settings` those of the service."""
     schemas, answers = Schemas(shapes, attempt_number(settings)), Answers(base_url)
     example = next((name for name in event_types if name.endswith(".order.placed")), event_types[0])
     examples = Examples(shapes, base_url, example)

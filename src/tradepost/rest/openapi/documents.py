@@ -1,6 +1,6 @@
-"""The documents beside the resources: public pages and operations, each at an address of its own.
+"""The documents besides the resources: public pages and operations, each at an address of its own.
 
-What each is and which media types it has is data: `documents.json`.
+Their summaries and media types are data: `documents.json`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,10 +35,10 @@ class PathParameter(Struct):
 
 
 class PublicDocument(Struct, rename="camel", forbid_unknown_fields=True):
-    """An entry of `documents.json`: its address, its media types, and what else its responses have.
+    """An entry of `documents.json`: its address, its media types, and its own header fields and problems.
 
-    Every document answers GET, HEAD and OPTIONS. One with a parameter may be 404; one that is versioned lives
-    and ends with its API version.
+    Every document answers GET, HEAD and OPTIONS. One with a parameter can answer 404; a versioned one is
+    deprecated and retired with its API version.
     """
 
     path: str
@@ -52,12 +52,12 @@ class PublicDocument(Struct, rename="camel", forbid_unknown_fields=True):
 
     @property
     def life(self) -> Sequence[str]:
-        """The header fields about the life of the API version."""
+        """The header fields about the lifecycle of the API version."""
         return LIFE if self.versioned else ()
 
 
 def document_paths(version: str, event_types: Sequence[str], answers: Answers) -> dict[str, Json]:
-    """The path items of all documents by their paths, with those of an API version under its name."""
+    """The path items of all documents by path; `version` stands in the paths of versioned ones."""
     values = {"kind": [each.kind for each in kinds()], "type": list(event_types)}
     documents = decode(_FILE.read_bytes(), type=list[PublicDocument])
     return {
@@ -77,10 +77,10 @@ def _path_item(document: PublicDocument, answers: Answers, values: Mapping[str, 
     )
     get = {
         "200": answers.success(document.summary + ".", carried, document.content),
-        "304": answers.success("It is as `If-None-Match` knows it.", carried),
+        "304": answers.success("Not changed: `If-None-Match` names its current state.", carried),
         **dict(sorted((shared | gone).items())),
     }
-    options = {"204": answers.success("The methods the address takes.", ["Allow", *document.life]), **gone}
+    options = {"204": answers.success("The methods of this address.", ["Allow", *document.life]), **gone}
     conditions = {"parameters": parameters.refer("IfNoneMatch", "IfMatch")}
     named = [_parameter(document.parameter, values)] if document.parameter else []
     return {
@@ -92,16 +92,16 @@ def _path_item(document: PublicDocument, answers: Answers, values: Mapping[str, 
 
 
 def _gone(document: PublicDocument, answers: Answers) -> Json:
-    """The responses where there is no document: its version is retired, or nothing has its name."""
+    """The responses if there is no document: its version is retired, or the name is unknown."""
     return {
         **answers.problems([VersionRetired] if document.versioned else [], LIFE),
-        # The newest API version answers here, so its header fields are there.
+        # The newest API version answers these paths, with its header fields.
         **answers.problems([NotFound] if document.parameter else [], ["Vary", *LIFE], group="Document"),
     }
 
 
 def _operation(method: str, document: PublicDocument) -> Json:
-    suffix = {"get": "", "head": ": the header fields alone", "options": ": the methods of the address"}
+    suffix = {"get": "", "head": ": header fields only", "options": ": methods of the address"}
     return {
         "operationId": f"{method}{document.operation}",
         "summary": document.summary + suffix[method],

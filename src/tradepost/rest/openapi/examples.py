@@ -1,6 +1,6 @@
-"""Examples: believable values for every member, so that each schema and each problem is shown at work.
+"""Examples: realistic values for every member, so that each schema and each problem has an example.
 
-What is not in the table gets a value of its type; a record that nobody thought of has valid examples too.
+A member that is not in the table gets a value of its type, so that new records have valid examples too.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def sample_id(kind: str) -> str:
-    """An id for a kind: always the same, so that examples refer to one another."""
+    """An id for a kind of record: always the same, so that examples refer to one another."""
     digits = hashlib.sha256(kind.encode()).hexdigest()
     return f"019aa0c1-8d2e-7{digits[:3]}-8{digits[3:6]}-{digits[6:18]}"
 
@@ -35,7 +35,7 @@ _DATA: Json = msgspec.json.decode(re.sub(r"\{(\w+)\}", lambda kind: sample_id(ki
 
 
 class Examples:
-    """The examples of one version. `event_type` is a full one, for the example of an event."""
+    """The examples of one version. `event_type` is the full type of the example event."""
 
     def __init__(self, shapes: Mapping[type[Record], Shape], base_url: str, event_type: str) -> None:
         self._shapes = shapes
@@ -43,7 +43,7 @@ class Examples:
         self._event_type = event_type
 
     def item(self, shape: Shape) -> Json:
-        """An item as it is shown."""
+        """An item in a response."""
         return self._shown(shape.record, shape.names)
 
     def page(self, shape: Shape) -> Json:
@@ -59,7 +59,7 @@ class Examples:
         )
 
     def body(self, shape: Shape, *, under: bool) -> Json:
-        """What would make the item: what is required, and what is not at its default."""
+        """The body that would create the item: the required members, and those not at their defaults."""
         return self._written(shape.input(under=under))
 
     def patch(self, shape: Shape, *, under: bool) -> Json:
@@ -113,12 +113,12 @@ class Examples:
         )
 
     def _another(self, record: type[Record], each: Member) -> Any:
-        """What a member could be changed to: another of its values where it has several."""
+        """A new value for a member: not the default, if it is an enumeration."""
         others = [value for value in each.values if value != each.default]
         return others[0] if others else self.value(record, each)
 
     def delivered(self, shape: Shape, event_type: str) -> Json:
-        """An event of a type as a receiver gets it; `shape` is that of events."""
+        """An event of a type as a receiver gets it; `shape` is the shape of events."""
         event = Examples(self._shapes, self._base_url, event_type).item(shape)
         return event | {"signedat": "2026-11-20T08:15:30.140Z", "attempt": 0}
 
@@ -151,13 +151,13 @@ def named(event_type: str) -> tuple[str, str, str]:
 
 
 def _changed(taken: list[Member]) -> Member | None:
-    """The member an example changes: its status if it has one, else the first that is a number, else any."""
+    """The member that an example changes: an enumeration if there is one, else a number, else any."""
     ranked = sorted(taken, key=lambda each: (not each.values, not each.is_integer))
     return next(iter(ranked), None)
 
 
 def of_type(schema: Json) -> Any:
-    """A value that fits a schema, for members nobody thought of."""
+    """A value that fits a schema, for members without an example."""
     if "enum" in schema:
         return schema["enum"][0]
     if schema.get("type") == "array":

@@ -1,4 +1,4 @@
-"""The rules that hold everywhere: what the document says of itself, in CommonMark."""
+"""The introduction of the document: the rules that hold for the whole API, in CommonMark."""
 
 from pathlib import Path
 from string import Template

@@ -1,4 +1,4 @@
-"""The links of a new item: the operations on it, and on the collections below it."""
+"""The links of a new item: the operations on it and on the collections below it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The operations: what each method of an address takes and answers, for whatever resource lives there."""
+"""The operations: what each method of an address takes and returns, for any resource."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ _MERGE_PATCH = "application/merge-patch+json"
 
 Kinds = list[type[Problem]]
 
-_LET_IN: Kinds = [
+_ADMISSION: Kinds = [
     Malformed,
     Unauthenticated,
     Forbidden,
@@ -55,11 +55,11 @@ _LET_IN: Kinds = [
 _BODY: Kinds = [TooLarge, UnsupportedMediaType, Invalid]
 _UNIQUE = frozenset({Mark.UNIQUE, Mark.UNIQUE_FOLDED})
 _LOST_RACE: Kinds = [Conflict]
-# By what the names of operations begin with.
-_SAID = {
-    "replace": "Members left out take their defaults. What changes nothing changes no ETag either.",
-    "update": "A JSON Merge Patch (RFC 7396): null sets a default, arrays are replaced. What changes nothing "
-    "changes no ETag either.",
+# By the prefix of the operation's name.
+_DESCRIPTIONS = {
+    "replace": "Members left out take their defaults. A request that changes nothing keeps the ETag.",
+    "update": "A JSON Merge Patch (RFC 7396): null sets the default, arrays are replaced. A request that "
+    "changes nothing keeps the ETag.",
 }
 
 
@@ -74,7 +74,7 @@ class ResourceOperations:
     deprecated: bool
 
     def at(self, address: ResourceAddress) -> Json:
-        """The path item of an address: its parameters, and an operation for each method."""
+        """The path item of an address: its parameters and an operation for each method."""
         record, resource = address.shape.record, address.shape.resource
         found: Json = {"parameters": []}
         if address.under and resource.parent:
@@ -97,7 +97,7 @@ class ResourceOperations:
 
     def _list(self, address: ResourceAddress) -> Json:
         shape = address.shape
-        given = [
+        taken = [
             *parameters.refer("Limit", "Cursor", "Offset"),
             parameters.sort(shape),
             parameters.fields(shape),
@@ -108,10 +108,12 @@ class ResourceOperations:
         carried = [*SHOWN, *LIFE, *RATE]
         return {
             **self._operation(address, f"list{address.nouns}", f"List the {many(shape.record)}{address.of}"),
-            "parameters": given,
+            "parameters": taken,
             "responses": {
                 "200": self.answers.success("A page of the list.", carried, content),
-                "304": self.answers.success("The page is as `If-None-Match` knows it.", carried),
+                "304": self.answers.success(
+                    "Not changed: `If-None-Match` names the current state of the page.", carried
+                ),
                 **self._problems(address, [PreconditionFailed]),
             },
         }
@@ -125,7 +127,9 @@ class ResourceOperations:
             "parameters": [parameters.fields(shape), *parameters.refer("IfNoneMatch", "IfMatch")],
             "responses": {
                 "200": self.answers.success("The item.", carried, content),
-                "304": self.answers.success("The item is as `If-None-Match` knows it.", carried),
+                "304": self.answers.success(
+                    "Not changed: `If-None-Match` names the current state of the item.", carried
+                ),
                 **self._problems(address, [PreconditionFailed]),
             },
         }
@@ -136,7 +140,7 @@ class ResourceOperations:
         return {
             **like,
             "operationId": f"head{name}",
-            "summary": f"{like['summary']}: the header fields alone",
+            "summary": f"{like['summary']}: header fields only",
             "responses": self.answers.without_body(like["responses"]),
         }
 
@@ -195,7 +199,9 @@ class ResourceOperations:
             },
             "responses": {
                 "200": self._changed(address),
-                "204": self.answers.success("Changed, as `Prefer: return=minimal` asked for it.", fields),
+                "204": self.answers.success(
+                    "Changed. There is no body because of `Prefer: return=minimal`.", fields
+                ),
                 **self._problems(address, kinds, method=PATCHING.upper()),
             },
         }
@@ -208,7 +214,7 @@ class ResourceOperations:
             ),
             "parameters": parameters.refer("IfMatch", "IfNoneMatch"),
             "responses": {
-                "204": self.answers.success("Done.", ["Cache-Control", *LIFE, *RATE]),
+                "204": self.answers.success("Deleted.", ["Cache-Control", *LIFE, *RATE]),
                 **self._problems(address, kinds, method="DELETE"),
             },
         }
@@ -219,13 +225,13 @@ class ResourceOperations:
         where = one(address.shape.record) if address.item else f"the {many(address.shape.record)}"
         return {
             "operationId": f"options{name}",
-            "summary": f"The methods of {where}{address.of}",
+            "summary": f"Methods of {where}{address.of}",
             "tags": [heading(address.shape.record)],
             **({"deprecated": True} if self.deprecated else {}),
             "security": [],
             "responses": {
                 "204": self.answers.success(
-                    "The methods the address takes.", ["Allow", *patch, "Cache-Control", *LIFE]
+                    "The methods of this address.", ["Allow", *patch, "Cache-Control", *LIFE]
                 ),
                 **self.answers.problems([VersionRetired], LIFE),
                 **self.answers.problems([Internal], LIFE, group="Options"),
@@ -233,14 +239,14 @@ class ResourceOperations:
         }
 
     def _operation(self, address: ResourceAddress, name: str, summary: str, action: str = "") -> Json:
-        """What every operation begins with."""
+        """The parts that every operation has."""
         resource = address.shape.resource
         scope = resource.write_scope if action else resource.read_scope
-        said = [_rules(address, action, name), f"Needs the scope `{scope}`.", _user_keys(address, action)]
+        texts = [_rules(address, action, name), f"Needs the scope `{scope}`.", _user_keys(address, action)]
         return {
             "operationId": name,
             "summary": summary,
-            "description": " ".join(text for text in said if text),
+            "description": " ".join(text for text in texts if text),
             "tags": [heading(address.shape.record)],
             **({"deprecated": True} if self.deprecated else {}),
             "security": [{SECURITY: [scope]}],
@@ -250,7 +256,7 @@ class ResourceOperations:
         shape = address.shape
         content = self._content(address, self.schemas.item(shape), self.examples.item(shape))
         carried = [*SHOWN, "Content-Location", *LIFE, *RATE]
-        return self.answers.success("The item as it is now.", carried, content)
+        return self.answers.success("The changed item.", carried, content)
 
     def _content(self, address: ResourceAddress, schema: Json, example: Json) -> Json:
         return {_JSON: {"schema": schema, "example": example}, address.vendor_type: {"schema": schema}}
@@ -261,7 +267,7 @@ class ResourceOperations:
         return {"required": True, "content": self._content(address, schema, example)}
 
     def _new_body(self, address: ResourceAddress) -> Json:
-        """The body of a POST: what makes an item, or one of what is made instead."""
+        """The body of a POST, which creates an item of the shape or of its alternative."""
         shape = address.shape
         schemas = {each: self.schemas.body(each, under=address.under) for each in self._makes(shape)}
         examples = {each: self.examples.body(each, under=address.under) for each in schemas}
@@ -272,7 +278,7 @@ class ResourceOperations:
     def _one_of(
         self, address: ResourceAddress, schemas: dict[Shape, Json], examples: dict[Shape, Json]
     ) -> Json:
-        """The content that is of one of several shapes, or of the only one."""
+        """The content of a body that has one of several shapes."""
         if len(schemas) == 1:
             return self._content(address, schemas[address.shape], examples[address.shape])
         schema = {"oneOf": list(schemas.values())}
@@ -283,17 +289,17 @@ class ResourceOperations:
         return {_JSON: {"schema": schema, "examples": shown}, address.vendor_type: {"schema": schema}}
 
     def _makes(self, shape: Shape) -> list[Shape]:
-        """What a POST may make."""
+        """The shapes of the items that a POST can create."""
         instead = shape.resource.alternative
         others = [each for each in self.shapes if each.record is instead]
         return [shape, *others]
 
     def _problems(self, address: ResourceAddress, kinds: Kinds, method: str = "GET") -> Json:
-        """Those of every operation, of this one, and of the resource's own rules."""
+        """The problems of every operation, of this one, and of the resource's own rules."""
         actions = address.shape.resource.actions
         refused = actions.refuses.get(method, ()) if actions else ()
         missing = [NotFound] if address.item or address.under else []
-        every = [*_LET_IN, *missing, *kinds, *(kind for kind in refused if kind not in kinds)]
+        every = [*_ADMISSION, *missing, *kinds, *(kind for kind in refused if kind not in kinds)]
         group = PATCHING if method == PATCHING.upper() else ""
         patching = [kind for kind in every if kind is UnsupportedMediaType and group]
         shared = [kind for kind in every if kind not in patching]
@@ -309,7 +315,7 @@ class ResourceOperations:
 
 
 def _rules(address: ResourceAddress, action: str, name: str) -> str:
-    """What the resource's own action says of itself, or what holds for any."""
+    """The docstring of the resource's own action; without one, the rules of every resource."""
     actions, record = address.shape.resource.actions, address.shape.record
     own = None if type(actions) is StandardActions else vars(type(actions)).get(action)
     if own is not None and own.__doc__:
@@ -317,17 +323,17 @@ def _rules(address: ResourceAddress, action: str, name: str) -> str:
     if action == "delete" and record.hides_deleted:
         unique = [each.json_name for each in members(record) if each.marks & _UNIQUE]
         freed = f", and its {' and '.join(unique)} can be used again" if unique else ""
-        return f"It answers 404 from then on{freed}; what was made of it stays."
-    return next((text for verb, text in _SAID.items() if name.startswith(verb)), "")
+        return f"The item answers 404 from then on{freed}; items that refer to it remain."
+    return next((text for verb, text in _DESCRIPTIONS.items() if name.startswith(verb)), "")
 
 
 def _user_keys(address: ResourceAddress, action: str) -> str:
-    """What a key that acts for one user meets here."""
+    """What a key that acts for one user may do here."""
     resource = address.shape.resource
     whole = resource.record.is_owner and action == "create"
     if resource.user_keys == "none" or whole or (resource.user_keys == "read" and action):
-        return "A key that acts for a user may not do this."
+        return "A key that acts for a user cannot do this."
     if resource.user_keys == "own":
         own = "" if resource.record.is_owner else f"'s {words(resource.record.plural)}"
-        return f"A key that acts for a user meets that user{own} alone."
+        return f"A key that acts for a user has access to that user{own} only."
     return ""

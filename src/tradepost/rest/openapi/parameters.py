@@ -1,4 +1,4 @@
-"""The parameters in the document: what paths, queries and request headers may say."""
+"""The parameters in the document: those of paths, queries and request headers."""
 
 from collections.abc import Iterator
 
@@ -13,8 +13,8 @@ _TEXT: Json = {"type": "string"}
 _MAX_KEY = 255
 _RANGES = {"gte": "at least", "gt": "more than", "lte": "at most", "lt": "less than"}
 _MORE = {
-    Mark.UNIQUE_FOLDED: ", whatever the case",
-    Mark.EVENT_TYPE: ", in full or, like `order.placed`, without the prefix of the service",
+    Mark.UNIQUE_FOLDED: ", regardless of case",
+    Mark.EVENT_TYPE: ", in full or without the service's prefix, such as `order.placed`",
 }
 _INSTANT_RANGES = {"gte": "at or after", "gt": "after", "lte": "at or before", "lt": "before"}
 
@@ -27,58 +27,58 @@ def _header(name: str, description: str, schema: Json) -> Json:
     return {"name": name, "in": "header", "description": description, "schema": schema}
 
 
-# No examples here: what shows them in forms would send every one of them.
+# No examples here: documentation tools would fill them into forms and send all of them.
 SHARED: dict[str, Json] = {
     "Limit": _query(
         "limit",
-        f"Items on a page; above {MAX_LIMIT} counts as {MAX_LIMIT}.",
+        f"Items per page; values above {MAX_LIMIT} count as {MAX_LIMIT}.",
         {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT},
     ),
     "Cursor": _query(
         "cursor",
-        "Where the page begins: `next` of the page before. It belongs to the sort and the filters it was "
-        "made for, and cannot be used together with `offset`.",
+        "Start of the page: `next` of the previous page. A cursor is valid only for the same sort and "
+        "filters, and cannot be combined with `offset`.",
         _TEXT,
     ),
     "Offset": _query(
         "offset",
-        "Items to skip. What comes and goes meanwhile shifts such pages; a cursor is not disturbed by it.",
+        "Items to skip. Items added or deleted between requests shift such pages, but do not affect cursors.",
         {"type": "integer", "minimum": 0, "maximum": MAX_OFFSET},
     ),
     "IfMatch": _header(
         "If-Match",
-        'ETags such as `"7.3fe2"`, or `*`: only if the item is in this state, else 412. The comparison is '
-        "strong.",
+        'ETags such as `"7.3fe2"`, or `*`. If none of them is the current one, the response is 412. The '
+        "comparison is strong.",
         _TEXT,
     ),
     "IfNoneMatch": _header(
         "If-None-Match",
-        'ETags such as `"7.3fe2"`, or `*`: only if it is in none of these states; else GET and HEAD answer '
-        "304, which costs nothing of the rate, and the others 412.",
+        'ETags such as `"7.3fe2"`, or `*`. If one of them is the current one, GET and HEAD answer 304, which '
+        "does not count against the rate limit, and other methods 412.",
         _TEXT,
     ),
     "IdempotencyKey": _header(
         "Idempotency-Key",
-        "A name of your choice for this request, bare or as a quoted string: however often it is sent within "
-        "24 hours, it happens once, and is answered as it was the first time.",
+        "A key of your choice for this request, bare or as a quoted string. However often the request is "
+        "sent within 24 hours, it takes effect once, and every response is the first one.",
         {"type": "string", "minLength": 1, "maxLength": _MAX_KEY},
     ),
     "Prefer": _header("Prefer", "`return=minimal` answers 204 without a body.", _TEXT),
     "RequestId": _header(
         "X-Request-Id",
-        "Your own id for the request: 1 to 128 letters, digits and `._:/+=-`. Answer and log carry it.",
+        "Your own id for the request: 1 to 128 letters, digits and `._:/+=-`. The response and log have it.",
         _TEXT,
     ),
     "Traceparent": _header(
         "traceparent",
-        "W3C trace context; it is carried on in the events that the request causes.",
+        "W3C trace context; it is passed on in the events that the request causes.",
         _TEXT,
     ),
 }
 
 
 def refer(*names: str) -> list[Json]:
-    """References to shared parameters."""
+    """References to the shared parameters with these names."""
     return [{"$ref": f"#/components/parameters/{name}"} for name in names]
 
 
@@ -95,11 +95,11 @@ def path(name: str, kind: str) -> Json:
 
 
 def fields(shape: Shape) -> Json:
-    """Which members are shown."""
+    """The parameter that selects the members to return."""
     return {
         "name": "fields",
         "in": "query",
-        "description": "The members to show, separated by commas; `id` is always among them.",
+        "description": "The members to return, separated by commas; `id` is always included.",
         "style": "form",
         "explode": False,
         "schema": {
@@ -110,28 +110,28 @@ def fields(shape: Shape) -> Json:
 
 
 def sort(shape: Shape) -> Json:
-    """What a list may be sorted by."""
+    """The parameter that selects the order of a list."""
     sortable = [name for name, each in shape.members.items() if Mark.SORTABLE in each.marks]
     values = [f"{sign}{name}" for name in ["id", *sortable] for sign in ("", "-")]
-    description = "The member to sort by, a leading `-` for descending; ties are broken by id."
+    description = "The member to sort by, with a leading `-` for descending; ties are broken by id."
     return _query("sort", description, {"type": "string", "enum": values, "default": "id"})
 
 
 def filters(shape: Shape) -> Iterator[Json]:
-    """Every filter of a list, with its ranges."""
+    """The parameters for every filter of a list and its ranges."""
     for name, each in shape.members.items():
         if Mark.FILTERABLE not in each.marks:
             continue
         schema = _compared(each)
-        more = "".join(said for mark, said in _MORE.items() if mark in each.marks)
-        yield _query(name, f"Only {words(shape.record.plural)} whose `{name}` is this{more}.", schema)
+        more = "".join(text for mark, text in _MORE.items() if mark in each.marks)
+        yield _query(name, f"Only {words(shape.record.plural)} with this `{name}`{more}.", schema)
         if Mark.RANGED in each.marks:
-            for operator, said in (_INSTANT_RANGES if each.is_instant else _RANGES).items():
-                description = f"Only {words(shape.record.plural)} whose `{name}` is {said} this."
+            for operator, relation in (_INSTANT_RANGES if each.is_instant else _RANGES).items():
+                description = f"Only {words(shape.record.plural)} whose `{name}` is {relation} this value."
                 yield _query(f"{name}[{operator}]", description, schema)
 
 
 def _compared(each: Member) -> Json:
-    """What a member is compared with: a value of its type. Bounds would shut out what matches nothing."""
+    """The schema of a value to compare a member with. It has no bounds: values beyond them match nothing."""
     schema = {key: value for key, value in typed(each).items() if key in ("type", "enum")}
     return {**schema, "format": "date-time"} if each.is_instant else schema

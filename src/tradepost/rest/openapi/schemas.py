@@ -1,7 +1,7 @@
-"""Schemas: what JSON holds, as JSON Schema 2020-12, read off the annotations of the records.
+"""Schemas of JSON values in JSON Schema 2020-12, derived from the annotations of the records.
 
-A record has a schema for what is shown of it (`User`), for what `fields` leaves of it (`UserFields`), for a
-page of it, for the bodies that make or replace it (`UserInput`) and that change it (`UserPatch`).
+A record has schemas for an item (`User`), for the members that `fields` selects (`UserFields`), for a page,
+for the bodies that create or replace an item (`UserInput`), and for the bodies that change one (`UserPatch`).
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from tradepost.domain.email import check_email
 from tradepost.domain.input import Input, names_of
 from tradepost.domain.money import MAX_PRICE, UNITS, check_currency
 from tradepost.domain.record import Mark, Member, Record, members
-from tradepost.rest.openapi.words import many, one, pascal
+from tradepost.rest.openapi.words import many, one, pascal, words
 from tradepost.rest.shape import Shape
 
 Json = dict[str, Any]
@@ -30,15 +30,15 @@ _EVENT_DATA: Json = {
     "type": "object",
     "required": ["entityType", "entityId", "eventType", "timestamp", "schemaVersion"],
     "properties": {
-        "entityType": {"type": "string", "description": "What it happened to, such as order."},
-        "entityId": {"type": "string", "format": "uuid", "description": "Its id."},
-        "eventType": {"type": "string", "description": "The type of the event again."},
-        "timestamp": {"type": "string", "format": "date-time", "description": "When it happened."},
-        "schemaVersion": {"type": "string", "description": "The version of this object's schema."},
+        "entityType": {"type": "string", "description": "Kind of the entity, such as order."},
+        "entityId": {"type": "string", "format": "uuid", "description": "Id of the entity."},
+        "eventType": {"type": "string", "description": "Type of the event, as in the envelope."},
+        "timestamp": {"type": "string", "format": "date-time", "description": "When the event happened."},
+        "schemaVersion": {"type": "string", "description": "Version of this object's schema."},
     },
 }
-_EVENT_ID: Json = _TEXT  # of a second schema version it is the id of the first, and a suffix
-# What the type of a member does not tell.
+_EVENT_ID: Json = _TEXT  # for a second schema version: the id for the first, with a suffix
+# Schemas of members whose types do not define them fully.
 _KNOWN: dict[tuple[str, str], Json] = {
     ("event", "id"): _EVENT_ID,
     ("event", "specversion"): {"const": "1.0", **_TEXT},
@@ -51,19 +51,21 @@ _KNOWN: dict[tuple[str, str], Json] = {
 
 
 class Schemas:
-    """The schemas of one version, each made once and referred to from then on."""
+    """The schemas of one version. Each is made once, and references lead to it."""
 
     def __init__(self, shapes: Mapping[type[Record], Shape], attempt_number: Json) -> None:
         self.shapes = shapes
         self.made: Json = {}
-        self._configured = {("Attempt", "number"): attempt_number}  # of structs, what the settings say
+        self._configured = {
+            ("Attempt", "number"): attempt_number
+        }  # members of structs that depend on settings
 
     def item(self, shape: Shape) -> Json:
-        """A whole item, as every answer shows it that is not told otherwise by `fields`."""
+        """A whole item, as responses show it without `fields`."""
         return self._record(shape.record, shape.names, pascal(shape.record.kind))
 
     def selected(self, shape: Shape) -> Json:
-        """An item, of which `fields` may have left members out."""
+        """An item with all members, or with those that `fields` selected."""
         whole = self.item(shape)
         name = f"{pascal(shape.record.kind)}Fields"
         properties = self._properties(shape.record, shape.names)
@@ -71,7 +73,7 @@ class Schemas:
             name,
             {
                 "type": "object",
-                "description": f"The members of {one(shape.record)} that `fields` named, and its id.",
+                "description": f"The members of {one(shape.record)} that `fields` selected, and its id.",
                 "required": ["id"],
                 "properties": properties,
             },
@@ -90,14 +92,14 @@ class Schemas:
                     "items": {"type": "array", "items": self.selected(shape)},
                     "next": {
                         "type": ["string", "null"],
-                        "description": "The `cursor` of the next page; null on the last.",
+                        "description": "The `cursor` of the next page; null on the last page.",
                     },
                 },
             },
         )
 
     def created(self, shape: Shape) -> Json:
-        """A new item, with the secrets that are shown this once."""
+        """A new item with its secrets, which are shown only once."""
         secrets = shape.resource.actions.reveals if shape.resource.actions else {}
         whole = self.item(shape)
         if not secrets:
@@ -118,7 +120,7 @@ class Schemas:
         )
 
     def delivered(self, shape: Shape, added: Json) -> Json:
-        """An item as webhooks deliver it: with what is `added` in each attempt."""
+        """An item as webhooks deliver it: with the members that are `added` in each attempt."""
         name = pascal(shape.record.kind)
         self.item(shape)
         made: Json = self.made[name]
@@ -126,14 +128,14 @@ class Schemas:
             f"{name}Delivered",
             {
                 **made,
-                "description": f"{made['description']} As webhooks deliver it, signed.",
+                "description": f"{made['description']} In the form that webhooks deliver.",
                 "required": [*made["required"], *added],
                 "properties": {**made["properties"], **added},
             },
         )
 
     def body(self, shape: Shape, *, under: bool) -> Json:
-        """What makes or replaces an item."""
+        """The body that creates or replaces an item."""
         taken, name = self._taken(shape, under=under)
         required = [
             taken.names[each]
@@ -143,7 +145,7 @@ class Schemas:
             f"{name}Input",
             {
                 "type": "object",
-                "description": f"What {one(shape.record)} is to be. Left out, a member takes its default.",
+                "description": f"The members of {one(shape.record)}. Members left out take their defaults.",
                 "additionalProperties": False,
                 "required": required,
                 "properties": self._writable(taken),
@@ -151,21 +153,21 @@ class Schemas:
         )
 
     def patch(self, shape: Shape, *, under: bool) -> Json:
-        """What changes an item: a JSON Merge Patch (RFC 7396)."""
+        """The body that changes an item: a JSON Merge Patch (RFC 7396)."""
         taken, name = self._taken(shape, under=under, patching=True)
         return self._named(
             f"{name}Patch",
             {
                 "type": "object",
-                "description": f"What is to change of {one(shape.record)}. Null sets the default; a member "
-                "without one cannot be null (422). Arrays are replaced.",
+                "description": f"Changes to {one(shape.record)}. Null sets the default; a member without a "
+                "default cannot be null (422). Arrays are replaced.",
                 "additionalProperties": False,
                 "properties": self._writable(taken, patch=True),
             },
         )
 
     def _taken(self, shape: Shape, *, under: bool, patching: bool = False) -> tuple[Input, str]:
-        """The input at an address, and its name: the parent's before it where the two addresses differ."""
+        """The input at an address and its name, prefixed with the parent's where the two differ."""
         name = pascal(shape.record.kind)
         body = shape.input(under=under, patching=patching)
         if not under:
@@ -190,7 +192,7 @@ class Schemas:
         )
 
     def _other(self, record: type[Record]) -> Json:
-        """A record that another shows: as it is at its own address, if it has one."""
+        """A record inside another one: in the version's shape if it has an address of its own."""
         shape = self.shapes.get(record)
         return self._record(record, shape.names if shape else names_of(record), pascal(record.kind))
 
@@ -199,7 +201,7 @@ class Schemas:
         embedded = record.embedded
         if embedded:
             one_child = self._other(embedded.child)
-            description = f"Its {many(embedded.child)}, in the order they were added."
+            description = f"The {many(embedded.child)} in the order they were added."
             children = {"type": "array", "minItems": 1, "items": one_child, "description": description}
             found.insert(-2, (names[embedded.name], children))
         return dict(found)
@@ -212,7 +214,7 @@ class Schemas:
         return {**schema, "description": each.description, **extras}
 
     def _writable(self, taken: Input, *, patch: bool = False) -> Json:
-        """The members of a body, in the order they are shown in; what is ignored is said to be."""
+        """The members of a body in the order of responses, ignored ones with a note."""
         own = {each.name: each for each in taken.taken}
         found: Json = {}
         for each in members(taken.record):
@@ -240,12 +242,15 @@ class Schemas:
         return [taken.embedded.name] if taken.embedded else []
 
     def _children_of(self, taken: Input) -> Json:
-        """Embedded children of a body: whole, and those there are known by their ids."""
+        """The embedded children of a body: all of them, existing ones identified by their ids."""
         child, embedded = taken.child, taken.embedded
         if child is None or embedded is None:
             raise AssertionError(taken.record)
-        kept = {"type": "string", "description": "Of one that is there already: it is kept. Others are new."}
-        properties = {**self._writable(child), "id": kept}
+        existing = {
+            "type": "string",
+            "description": f"Id of an existing {words(child.record.kind)} to keep; new ones have none.",
+        }
+        properties = {**self._writable(child), "id": existing}
         schema = self._named(
             f"{pascal(taken.record.kind)}Input{pascal(child.record.kind)}",
             {
@@ -256,7 +261,7 @@ class Schemas:
                 "properties": properties,
             },
         )
-        description = f"All {many(child.record)} there are to be, in their order."
+        description = f"The complete list of {many(child.record)}, in order."
         return {
             "type": "array",
             "minItems": 1,
@@ -272,7 +277,7 @@ class Schemas:
         return self._typed_by_structs(record, each) if known is None else dict(known)
 
     def _typed_by_structs(self, record: type[Record], each: Member) -> Json:
-        """The schema of a member's value; structs in it are schemas of their own, named after the record."""
+        """The schema of a member's value; structs in it become schemas, named after the record."""
         name = f"#/components/schemas/{pascal(record.kind)}{{name}}"
         _, structs = msgspec.json.schema_components([each.type], ref_template=name)
         for struct, schema in structs.items():
@@ -289,7 +294,7 @@ class Schemas:
 
 
 def typed(each: Member, reference: str = "#/$defs/{name}") -> Json:
-    """The schema of a member's value, null aside; structs in it are referred to."""
+    """The schema of a member's value without null; structs in it are references."""
     if Mark.MONEY in each.marks:
         return {"type": "number", "minimum": 0}
     ((found,), _) = msgspec.json.schema_components([each.type], ref_template=reference)
@@ -307,7 +312,7 @@ def typed(each: Member, reference: str = "#/$defs/{name}") -> Json:
 
 
 def nullable(schema: Json) -> Json:
-    """The schema, or null."""
+    """The schema, extended by null."""
     if "type" not in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     wider: Json = {**schema, "type": [schema["type"], "null"]}

@@ -1,4 +1,4 @@
-"""The webhooks in the document: for each type of event the request that a receiver gets."""
+"""The webhooks in the document: the request that a receiver gets for each type of event."""
 
 from collections.abc import Sequence
 
@@ -28,14 +28,14 @@ def _header(name: str, description: str, pattern: str, example: str) -> Json:
 PARAMETERS: dict[str, Json] = {
     "Signature": _header(
         "X-Signature-256",
-        "HMAC-SHA256 of the body, byte for byte, keyed with the endpoint's secret as it stands. Compare it "
-        "in constant time; while secrets are rotated, one of the two fits.",
+        "HMAC-SHA256 of the exact bytes of the body; the key is the whole text of the endpoint's secret. "
+        "Compare in constant time; during a rotation, one of the two secrets matches.",
         "^sha256=[0-9a-f]{64}$",
         "sha256=" + "5d1c04b7" * 8,
     ),
     "WebhookId": _header(
         "webhook-id",
-        "The id of the event, the same in every attempt (Standard Webhooks).",
+        "Id of the event, the same in every attempt (Standard Webhooks).",
         "^.+$",
         "019aa0c1-8d2e-7ba5-8f1c-6b2f8a3d9c10",
     ),
@@ -47,7 +47,8 @@ PARAMETERS: dict[str, Json] = {
     ),
     "WebhookSignature": _header(
         "webhook-signature",
-        "HMAC-SHA256 of `id.timestamp.body`, keyed with what is base64 in the secret (Standard Webhooks).",
+        "HMAC-SHA256 of `id.timestamp.body`; the key is the decoded base64 part of the secret (Standard "
+        "Webhooks).",
         "^v1,[A-Za-z0-9+/]{43}=$",
         "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
     ),
@@ -55,19 +56,19 @@ PARAMETERS: dict[str, Json] = {
 _SIGNED_AT: Json = {
     "type": "string",
     "format": "date-time",
-    "description": "When this attempt was signed: refuse what is more than five minutes old.",
+    "description": "When this attempt was signed. Reject requests that are more than five minutes old.",
 }
 
 
 def attempt_number(settings: Settings) -> Json:
-    """What the schedule of retries says of the number of an attempt."""
+    """The schema of an attempt's number, which depends on the retry schedule."""
     retries = len(settings.webhook_schedule)
     others = f"1 to {retries} are retries" if retries > 1 else "1 is the retry"
     return {"maximum": retries, "description": f"0 is the first attempt; {others}."}
 
 
 def webhooks(event_types: Sequence[str], schemas: Schemas, examples: Examples, settings: Settings) -> Json:
-    """The requests by the types of their events; none where there are no endpoints to send them to."""
+    """The requests by event type; none if the API has no webhook endpoints."""
     if not {Event, WebhookEndpoint} <= schemas.shapes.keys():
         return {}
     return {each: {"post": _received(each, schemas, examples, settings)} for each in event_types}
@@ -86,8 +87,8 @@ def _received(event_type: str, schemas: Schemas, examples: Examples, settings: S
     return {
         "operationId": f"receive{pascal(kind)}{verb.title()}{suffix}",
         "summary": EventType(f"{kind}.{verb}").description,
-        "description": "Verify the signature before anything else, then deduplicate on `id`: an event may "
-        "arrive more than once, and out of order.",
+        "description": "Verify the signature first, then deduplicate on `id`: an event can arrive more than "
+        "once, and out of order.",
         "tags": [heading(WebhookEndpoint)],
         "security": [],
         "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in PARAMETERS],
@@ -100,9 +101,9 @@ def _responses(settings: Settings) -> Json:
     timeout = f"{settings.webhook_timeout:g} second{'' if settings.webhook_timeout == 1 else 's'}"
     *earlier, last = map(duration, settings.webhook_schedule)
     delays = f"{', '.join(earlier)} and {last}" if earlier else last
-    success = f"Any status of success acknowledges the event, if it comes within {timeout}."
+    success = f"Any 2xx response within {timeout} acknowledges the event."
     failure = (
-        "Anything else, a redirect too, or no answer in time: the event is sent again "
-        f"{delays} after the failure before, then it is abandoned."
+        "After any other response, including a redirect, or none in time, the event is sent again "
+        f"{delays} after the previous failure; then the delivery is abandoned."
     )
     return {"2XX": {"description": success}, "default": {"description": failure}}

@@ -1,4 +1,4 @@
-"""What things are called in the document: a record's kind as a name, in words; and durations."""
+"""Words in the document: names of records in different forms, numbers and durations."""
 
 from tradepost.domain.record import Record
 
@@ -7,7 +7,7 @@ _UPPER = {"api": "API", "url": "URL"}
 
 
 def pascal(kind: str) -> str:
-    """`line_item` → `LineItem`: names of schemas, and the second half of an operation's."""
+    """`line_item` → `LineItem`, for names of schemas and operations."""
     return "".join(part.title() for part in kind.split("_"))
 
 
@@ -17,7 +17,7 @@ def words(kind: str) -> str:
 
 
 def one(record: type[Record]) -> str:
-    """`an order`, `a user`: the vowel that is heard decides."""
+    """`an order`, `a user`, with the article that fits the sound."""
     return f"{'an' if record.kind[0] in 'aeio' else 'a'} {words(record.kind)}"
 
 
@@ -39,7 +39,7 @@ def counted(count: float, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`5 s`, `2 min`, `24 h`: in the largest of these units that needs no fraction."""
+    """`5 s`, `2 min`, `24 h`, in the largest of these units that needs no fraction."""
     hours, minutes = seconds / 3600, seconds / 60
     if seconds and hours.is_integer():
         return f"{hours:g} h"
@@ -47,7 +47,7 @@ def duration(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """`31 hours`, `two minutes`: in the largest of these units of which there are two."""
+    """`31 hours`, `two minutes`, in the largest unit that is at most half the duration."""
     for unit, length in (("hour", 3600), ("minute", 60)):
         if seconds >= 2 * length:
             return counted(round(seconds / length), unit)

@@ -1,7 +1,7 @@
-"""The schema's history: forward only, the same files for both engines.
+"""The history of the schema: forward only, with the same files for both engines.
 
-Alembic writes what is pending as SQL; the drivers that serve run it, in one transaction. Importing this costs
-nothing: Alembic is loaded when there is something to migrate.
+Alembic writes the missing migrations as SQL, and our drivers run it in one transaction. Importing this module
+is cheap: Alembic is loaded only if there is something to migrate.
 """
 
 import io
@@ -11,13 +11,13 @@ _VERSIONS = Path(__file__).parent / "versions"
 
 
 def head() -> str:
-    """The newest migration: files are named `<version>_<what>.py`."""
+    """The version of the newest migration; files are named `<version>_<content>.py`."""
     return max(path.name.partition("_")[0] for path in _VERSIONS.glob("[0-9]*.py"))
 
 
 def script(dialect: str, since: str | None) -> str:
-    """What brings a schema from `since` (None: an empty database) to the newest version, as SQL."""
-    from alembic import command  # noqa: PLC0415 (0.1 s that a start without migrations need not pay)
+    """The SQL that brings a schema from version `since` (None: an empty database) to the newest one."""
+    from alembic import command  # noqa: PLC0415 (it takes 0.1 s, which other starts save)
     from alembic.config import Config  # noqa: PLC0415
 
     written = io.StringIO()

@@ -1,4 +1,4 @@
-"""The two kinds of column there are, for migrations to write tables with."""
+"""The two kinds of columns, for use in migrations."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from tradepost.storage.tables import BIG, BYTES_ORDERED
 
 
 def text(name: str, *constraints: Any, nullable: bool = False, **options: Any) -> Column[str]:
-    """A text, compared by its bytes on both engines."""
+    """A text column, which compares by bytes on both engines."""
     return Column(name, BYTES_ORDERED, *constraints, nullable=nullable, **options)
 
 
 def integer(name: str, *constraints: Any, nullable: bool = False, **options: Any) -> Column[int]:
-    """A 64-bit integer."""
+    """A column of 64-bit integers."""
     return Column(name, BIG, *constraints, nullable=nullable, **options)

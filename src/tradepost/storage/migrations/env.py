@@ -1,4 +1,4 @@
-"""How Alembic writes what is pending: as one SQL script, which our own drivers run in one transaction."""
+"""Alembic's environment: it writes the missing migrations as one SQL script, which our own drivers run."""
 
 from alembic import context
 
@@ -8,7 +8,7 @@ context.configure(
     dialect_name=context.config.attributes["dialect"],
     target_metadata=metadata,
     literal_binds=True,
-    transactional_ddl=False,  # whoever runs the script opens the transaction
+    transactional_ddl=False,  # the driver that runs the script opens the transaction
     as_sql=True,
     output_buffer=context.config.attributes["script"],
 )

@@ -1,1 +1,1 @@
-"""The statements that are not plain, by the thing they are about."""
+"""Statements beyond those that every record has, by their subject."""

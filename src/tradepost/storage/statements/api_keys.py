@@ -1,4 +1,4 @@
-"""API keys, as the door needs them."""
+"""API keys: authentication, last use and revocation."""
 
 from sqlalchemy import bindparam, select
 
@@ -15,17 +15,17 @@ BY_HASH = Statement(
 )
 
 TOUCH = Statement(
-    "notes that a key was used",
+    "records the last use of a key",
     api_keys.update()
     .where(_c.id == bindparam("key_id"))
     .values(last_used_at=bindparam("now"), version=_c.version + 1),
 )
 
 REVOKE = Statement(
-    "revokes a key, once",
+    "revokes a key unless it is revoked",
     api_keys.update()
     .where(_c.id == bindparam("key_id"), _c.revoked_at.is_(None))
     .values(revoked_at=bindparam("now"), version=_c.version + 1),
 )
 
-ANY = Statement("whether there is a key at all", select(_c.id).limit(1))
+ANY = Statement("whether any key exists", select(_c.id).limit(1))

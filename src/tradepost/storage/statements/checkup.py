@@ -1,4 +1,4 @@
-"""What the doctor asks a database about itself."""
+"""Facts about the database, for the doctor."""
 
 from sqlalchemy import select
 
@@ -10,6 +10,6 @@ SETTINGS = sql("checkup.settings")
 
 
 NEWEST_EVENT = Statement(
-    "when the newest event happened",
+    "the time of the newest event",
     select(events.c.time).order_by(events.c.xid.desc(), events.c.seq.desc()).limit(1),
 )

@@ -1,5 +1,5 @@
 -- name: settings (sqlite)
--- the engine's settings that keep promises; PostgreSQL's version, connections and clock with them
+-- the settings that durability depends on; on PostgreSQL also its version, connections and clock
 SELECT (SELECT journal_mode FROM pragma_journal_mode), (SELECT synchronous FROM pragma_synchronous);
 
 -- name: settings (postgresql)

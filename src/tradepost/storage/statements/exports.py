@@ -1,4 +1,4 @@
-"""All users and all products, page by page; of the deleted ones those that orders still name."""
+"""Pages of users, addresses and products for exports, with the deleted ones that orders still refer to."""
 
 from sqlalchemy import bindparam, exists, or_, select
 
@@ -12,7 +12,7 @@ from tradepost.storage.tables import BIG, addresses, line_items, orders, product
 _u, _a, _p = users.c, addresses.c, products.c
 
 USERS = Statement(
-    "a page of users, with the deleted ones whose orders remain",
+    "a page of users, including deleted ones that have orders",
     select(*statements_of(User).columns, _u.deleted_at)
     .where(
         _u.id > bindparam("after_id"),
@@ -32,7 +32,7 @@ ADDRESSES = Statement(
 )
 
 PRODUCTS = Statement(
-    "a page of products, with the deleted ones that orders hold",
+    "a page of products, including deleted ones that have been ordered",
     select(*statements_of(Product).columns, _p.deleted_at)
     .where(
         _p.id > bindparam("after_id"),

@@ -1,4 +1,4 @@
-"""Idempotency keys: claimed first, answered last, in the transaction of the write they protect."""
+"""Idempotency keys: reserved first and completed last, in the transaction of the write that they protect."""
 
 from sqlalchemy import bindparam, select
 
@@ -8,17 +8,17 @@ from tradepost.storage.tables import idempotency_keys
 
 _c = idempotency_keys.c
 
-CLAIM = sql("idempotency_keys.claim")
+RESERVE = sql("idempotency_keys.reserve")
 
 FIND = Statement(
-    "what a taken key was used for, and its answer",
+    "the fingerprint and the stored result of a key",
     select(_c.fingerprint, _c.answer).where(
         _c.api_key_id == bindparam("api_key_id"), _c.key == bindparam("key")
     ),
 )
 
-ANSWER = Statement(
-    "keeps the answer under its key",
+STORE = Statement(
+    "stores a result for its key",
     idempotency_keys.update()
     .where(_c.api_key_id == bindparam("at_api_key_id"), _c.key == bindparam("at_key"))
     .values(answer=bindparam("new_answer")),

@@ -1,4 +1,4 @@
-"""Which of many entities are there already, and what orders need to know of those they name."""
+"""Look-ups for imports: existing entities by their names and ids, and the data that orders need of them."""
 
 from sqlalchemy import Select, select
 
@@ -22,17 +22,17 @@ USERS_BY_EMAIL = Statement(
 )
 
 PRODUCTS_BY_SKU = Statement(
-    "the skus of these that products have",
+    "those of these skus that products have",
     select(_p.sku).where(_p.deleted_at.is_(None), in_list(_p.sku, "names")),
 )
 
 PRICED_BY_SKU = Statement(
-    "the products with these skus, as lines need them",
+    "the products with these skus, with the columns for line items",
     _priced.where(_p.deleted_at.is_(None), in_list(_p.sku, "names")),
 )
 
 PRICED_BY_ID = Statement(
-    "the products with these ids, deleted ones too, as lines of the past need them",
+    "the products with these ids, including deleted ones, with the columns for line items",
     _priced.where(in_list(_p.id, "ids")),
 )
 
@@ -42,16 +42,16 @@ ADDRESSES = Statement(
 )
 
 ADDRESSES_OF = Statement(
-    "the addresses that these users have",
+    "the addresses of these users",
     select(*statements_of(Address).columns).where(in_list(addresses.c.user_id, "ids")),
 )
 
 
 def _by_id(record: type[Record]) -> Statement:
-    """Deleted ones count: their ids stay taken."""
+    """Deleted items are included, because their ids cannot be used again."""
     column = table(record).c.id
     return Statement(
-        f"the ids of these that {record.plural} have", select(column).where(in_list(column, "ids"))
+        f"those of these ids that {record.plural} have", select(column).where(in_list(column, "ids"))
     )
 
 

@@ -15,12 +15,12 @@ LINES = Statement(
 )
 
 DELETE_LINES = Statement(
-    "removes the line items of an order",
+    "deletes the line items of an order",
     line_items.delete().where(line_items.c.order_id == bindparam("order_id")),
 )
 
 RETOTAL = Statement(
-    "counts a change of an order, whose total is the sum of its lines",
+    "sets the total of an order to the sum of its line items, as a new version",
     orders.update()
     .where(orders.c.id == bindparam("order_id"))
     .values(

@@ -1,4 +1,4 @@
-"""Persisted queries: GraphQL documents by their hash, so many and no more."""
+"""Persisted queries: GraphQL documents by their hash, bounded in number."""
 
 from sqlalchemy import bindparam, select
 
@@ -9,14 +9,14 @@ from tradepost.storage.tables import persisted_queries
 _c = persisted_queries.c
 
 FIND = Statement(
-    "the document with this hash, and when it was last used",
+    "the document with this hash, and the time of its last use",
     select(_c.document, _c.used_at).where(_c.hash == bindparam("hash")),
 )
 
 KEEP = sql("persisted_queries.keep")
 
 TOUCH = Statement(
-    "notes that a document is used",
+    "records the last use of a document",
     persisted_queries.update().where(_c.hash == bindparam("at_hash")).values(used_at=bindparam("now")),
 )
 

@@ -1,4 +1,4 @@
-"""Products: found by what they are, and their stock, taken and given back within a transaction."""
+"""Products: look-ups by filters, and changes of stock within a transaction."""
 
 from functools import cache
 
@@ -12,7 +12,7 @@ from tradepost.storage.tables import BIG, products, users
 _c = products.c
 
 FOR_ORDER = Statement(
-    "the products an order names, held in the order of their ids so that buyers never deadlock",
+    "the products of an order, locked in the order of their ids so that buyers never deadlock",
     select(_c.id, _c.sku, _c.name, _c.price, _c.currency, _c.stock, _c.status, _c.deleted_at)
     .where(in_list(_c.id, "ids"))
     .order_by(_c.id)
@@ -20,7 +20,7 @@ FOR_ORDER = Statement(
 )
 
 BASKET = Statement(
-    "the same, each beside the state of the user who orders: one round trip for both",
+    "the products of an order, locked, each with the status of the user who orders: one round trip for both",
     select(
         *FOR_ORDER.clause.selected_columns,  # type: ignore[attr-defined]
         select(users.c.status)
@@ -33,7 +33,7 @@ BASKET = Statement(
 )
 
 MOVE_STOCK = Statement(
-    "takes pieces from a product's stock, or gives them back when negative; untracked stock stays null",
+    "takes pieces from a product's stock, or returns them if negative; untracked stock stays null",
     products.update()
     .where(_c.id == bindparam("product_id"), _c.stock.is_not(None))
     .values(
@@ -59,15 +59,15 @@ _INDEXED = frozenset({"after", "ids", "sku"})
 
 
 @cache
-def page(given: frozenset[str]) -> Statement:
-    """Products in the order of their ids, up to `limit`, of which all the filters that are `given` hold.
+def page(filters: frozenset[str]) -> Statement:
+    """The products that meet all the named filters, in the order of their ids, up to `limit`.
 
-    `search` is a pattern of LIKE; `in_stock` and `out_of_stock` take no value.
+    `search` is a pattern for LIKE; `in_stock` and `out_of_stock` take no value.
     """
-    conditions = [_FILTERS[name] for name in sorted(given)]
-    chosen = select(*statements_of(Product).columns).where(*statements_of(Product).seen(), *conditions)
+    conditions = [_FILTERS[name] for name in sorted(filters)]
+    chosen = select(*statements_of(Product).columns).where(*statements_of(Product).visible(), *conditions)
     return Statement(
-        f"a page of products by {', '.join(sorted(given)) or 'nothing'}",
+        f"a page of products by {', '.join(sorted(filters)) or 'id'}",
         chosen.order_by(_c.id).limit(bindparam("limit", type_=BIG)),
-        bounded=given <= _INDEXED or bool(given & {"ids", "sku"}),
+        bounded=filters <= _INDEXED or bool(filters & {"ids", "sku"}),
     )

@@ -1,4 +1,4 @@
-"""Users, as an order needs them."""
+"""Users: the facts that orders depend on."""
 
 from sqlalchemy import bindparam, select
 
@@ -6,6 +6,6 @@ from tradepost.storage.statement import Statement
 from tradepost.storage.tables import users
 
 STATUS = Statement(
-    "whether a user may order",
+    "the status of a user",
     select(users.c.status).where(users.c.id == bindparam("id"), users.c.deleted_at.is_(None)),
 )

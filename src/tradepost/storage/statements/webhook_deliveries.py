@@ -1,7 +1,7 @@
-"""Webhook deliveries: queued with their events, claimed under a lease, and what became of them.
+"""Webhook deliveries: queued with their events, claimed under leases, and completed.
 
-Each endpoint has its queues in one index, by `later`: first attempts, their retries, and redeliveries. So
-whatever waits for one endpoint costs nobody else anything, however much it is.
+One index has the queues of each endpoint, by `later`: first attempts, retries and redeliveries. So the
+backlog of one endpoint, however long, costs other endpoints nothing.
 """
 
 from sqlalchemy import and_, bindparam, null, or_, text
@@ -11,7 +11,7 @@ from tradepost.storage.sql import sql
 from tradepost.storage.statement import Statement
 from tradepost.storage.tables import BIG, webhook_deliveries
 
-LANES_AT_ONCE = 256  # endpoints that a look takes in
+LANES_AT_ONCE = 256  # endpoints in one look
 LEASES_AT_ONCE = 4096  # deliveries
 
 QUEUE = Statement(
@@ -24,7 +24,7 @@ CANDIDATES = sql("webhook_deliveries.candidates", slots=SLOTS, retry_slots=RETRY
 LEASE = sql("webhook_deliveries.lease")
 
 CONCLUDE = Statement(
-    "writes down what an attempt came to, if its lease holds, or it was put back and not claimed since",
+    "stores the result of an attempt if its lease is valid, or was released and not claimed since",
     webhook_deliveries.update()
     .where(
         webhook_deliveries.c.id == bindparam("at_id"),

@@ -1,8 +1,8 @@
 -- name: lanes (sqlite)
--- the next endpoints, up to :limit after :after, for which something waits
+-- the next endpoints, up to :limit after :after, that have deliveries waiting
 --
--- Each look follows the whole order of the one index that has it, whatever the statistics say: `min()`, or a
--- shorter order, may be taken from another index, by walking all that waits or all that is over.
+-- Each subquery follows the complete order of one index, regardless of statistics: for `min()`, or a shorter
+-- order, a planner may choose another index and scan all waiting or all finished deliveries.
 WITH RECURSIVE lane(id, n) AS (
     SELECT (
         SELECT endpoint_id FROM webhook_deliveries INDEXED BY webhook_deliveries_due_idx
@@ -19,7 +19,7 @@ WITH RECURSIVE lane(id, n) AS (
 )
 SELECT
     lane.id,
-    -- when the first of each queue is due: first attempts, retries, redeliveries
+    -- when the first delivery of each queue is due: first attempts, retries, redeliveries
     (
         SELECT next_attempt_at FROM webhook_deliveries INDEXED BY webhook_deliveries_due_idx
         WHERE next_attempt_at IS NOT NULL AND lease IS NULL AND endpoint_id = lane.id AND later = 0
@@ -35,12 +35,12 @@ SELECT
         WHERE next_attempt_at IS NOT NULL AND lease IS NULL AND endpoint_id = lane.id AND later = 2
         ORDER BY next_attempt_at LIMIT 1
     ),
-    -- how many are out
+    -- the number in flight
     (
         SELECT count(*) FROM webhook_deliveries o INDEXED BY webhook_deliveries_leased_idx
         WHERE o.lease IS NOT NULL AND o.endpoint_id = lane.id AND o.later >= 0
     ),
-    -- since when the endpoint fails: empty if it works, null if it is not enabled
+    -- since when the endpoint has been failing: empty if it works, null if it is not enabled
     (
         SELECT coalesce(e.failing_since, '') FROM webhook_endpoints e
         WHERE e.id = lane.id AND e.status = 'ENABLED' AND e.deleted_at IS NULL
@@ -90,13 +90,13 @@ SELECT
 FROM lane WHERE lane.id IS NOT NULL;
 
 -- name: candidates (sqlite)
--- what is due first in the queues of these endpoints, with its event and how many of each queue are out
+-- the first due deliveries of the queues of these endpoints, with their events and the numbers in flight
 --
--- Neither engine may look further into a queue than its first few rows. That they are due is asked of those
--- alone: as a bound of the queue, with statistics from a time without any, it has PostgreSQL scan the table.
+-- Neither engine may read more than the first few rows of a queue. Only these are checked for being due: as a
+-- condition on the queue, and with statistics of an empty table, it makes PostgreSQL scan the whole table.
 SELECT
     d.id, d.endpoint_id, d.later,
-    -- how many are out: first attempts, and all others
+    -- the numbers in flight: first attempts, and all others
     (
         SELECT count(*) FROM webhook_deliveries o
         WHERE o.lease IS NOT NULL AND o.endpoint_id = d.endpoint_id AND o.later = 0
@@ -171,9 +171,9 @@ WHERE d.next_attempt_at <= :now AND d.id = ANY(ARRAY(
 ORDER BY d.next_attempt_at, d.id;
 
 -- name: lease (sqlite)
--- claims deliveries under a lease, of those that are still due; which
+-- claims those of these deliveries that are still due under a lease, and returns their ids
 --
--- They are found by their ids: the other conditions are written so that they fit no index.
+-- They are found by id: the other conditions are written so that no index fits them.
 UPDATE webhook_deliveries SET lease = :lease, leased_until = :until
 WHERE id IN (SELECT value FROM json_each(:ids))
     AND coalesce(lease, '') = '' AND coalesce(next_attempt_at, '~') <= :now
@@ -186,7 +186,7 @@ WHERE id = ANY(CAST(:ids AS text[]))
 RETURNING id;
 
 -- name: release (sqlite)
--- puts back deliveries that are still claimed under these leases
+-- releases deliveries that are still claimed under these leases
 UPDATE webhook_deliveries SET lease = NULL, leased_until = NULL
 WHERE id IN (SELECT value FROM json_each(:ids)) AND lease IN (SELECT value FROM json_each(:leases));
 
@@ -195,15 +195,15 @@ UPDATE webhook_deliveries SET lease = NULL, leased_until = NULL
 WHERE id = ANY(CAST(:ids AS text[])) AND lease = ANY(CAST(:leases AS text[]));
 
 -- name: leases
--- deliveries that are out, from an endpoint on, under which leases, and when those are over
+-- the deliveries in flight, starting at an endpoint, with their leases and when these expire
 --
--- In the order of the index of what is leased, whatever the statistics say.
+-- They follow the order of the index of leased deliveries, regardless of statistics.
 SELECT endpoint_id, id, lease, leased_until FROM webhook_deliveries
 WHERE lease IS NOT NULL AND endpoint_id >= :since
 ORDER BY endpoint_id, later LIMIT :limit;
 
 -- name: purge (sqlite)
--- forgets up to :limit finished deliveries from before an id
+-- deletes up to :limit finished deliveries before an id
 DELETE FROM webhook_deliveries WHERE id IN (
     SELECT id FROM webhook_deliveries
     WHERE status = :status AND id < :before AND updated_at < :then
@@ -218,7 +218,7 @@ DELETE FROM webhook_deliveries WHERE id = ANY(ARRAY(
 ));
 
 -- name: abandon (sqlite)
--- abandons up to :limit deliveries to endpoints that were deleted
+-- abandons up to :limit deliveries to deleted endpoints
 UPDATE webhook_deliveries SET status = 'ABANDONED', next_attempt_at = NULL, updated_at = :now
 WHERE id IN (
     SELECT d.id FROM webhook_endpoints e
@@ -237,11 +237,11 @@ WHERE id = ANY(ARRAY(
 ));
 
 -- name: backlog
--- how many deliveries wait for enabled endpoints and are not out, and since when the first is due
+-- the number of deliveries that wait for enabled endpoints, and when the first of them is due
 SELECT count(*), min(d.next_attempt_at) FROM webhook_deliveries d
 JOIN webhook_endpoints e ON e.id = d.endpoint_id
 WHERE d.next_attempt_at IS NOT NULL AND d.lease IS NULL AND e.status = 'ENABLED' AND e.deleted_at IS NULL;
 
 -- name: any_redelivery
--- whether there is a redelivery whose deliveries are not all made
+-- whether any redelivery is unfinished
 SELECT id FROM webhook_redeliveries WHERE finished_at IS NULL LIMIT 1;

@@ -1,4 +1,4 @@
-"""Webhook endpoints as those see them who deliver: held, signed for, failing, disabled."""
+"""Webhook endpoints from the viewpoint of deliveries: locked, failing, disabled, subscribed."""
 
 from sqlalchemy import bindparam, null, or_, select, text
 
@@ -7,8 +7,8 @@ from tradepost.storage.tables import webhook_endpoints, webhook_secrets, webhook
 
 _e, _s = webhook_endpoints.c, webhook_secrets.c
 
-HOLD = Statement(
-    "enabled endpoints that nobody else holds, kept from others; with the secrets that may sign for them",
+LOCK = Statement(
+    "locks those of these endpoints that are enabled and not locked, and returns them with their secrets",
     select(_e.id, _e.url, _e.content_type, _e.failing_since, _e.failed_at, _s.id, _s.status, _s.sealed)
     .join_from(webhook_endpoints, webhook_secrets, _s.endpoint_id == _e.id)
     .where(
@@ -21,7 +21,7 @@ HOLD = Statement(
 )
 
 FAILING = Statement(
-    "notes that an endpoint fails from now on, if it did not, or did not since an instant",
+    "records the start of a series of failures, unless there is one with a failure since an instant",
     webhook_endpoints.update()
     .where(
         _e.id == bindparam("at_id"),
@@ -31,19 +31,19 @@ FAILING = Statement(
 )
 
 STILL_FAILING = Statement(
-    "notes that an endpoint still fails",
+    "records another failure of an endpoint",
     webhook_endpoints.update().where(_e.id == bindparam("at_id")).values(failed_at=bindparam("now")),
 )
 
 WORKING = Statement(
-    "notes that an endpoint does not fail",
+    "records that an endpoint works",
     webhook_endpoints.update()
     .where(_e.id == bindparam("at_id"))
     .values(failing_since=null(), failed_at=null()),
 )
 
 DISABLE = Statement(
-    "disables an endpoint that has failed since before an instant",
+    "disables an endpoint that has been failing since before an instant",
     webhook_endpoints.update()
     .where(
         _e.id == bindparam("at_id"),
@@ -59,17 +59,17 @@ DISABLE = Statement(
 )
 
 SUBSCRIBE = Statement(
-    "has an endpoint told of what a pattern names",
+    "subscribes an endpoint to a pattern of event types",
     webhook_subscriptions.insert().values(pattern=bindparam("pattern"), endpoint_id=bindparam("endpoint_id")),
 )
 
 UNSUBSCRIBE = Statement(
-    "has an endpoint told of nothing",
+    "removes all subscriptions of an endpoint",
     webhook_subscriptions.delete().where(webhook_subscriptions.c.endpoint_id == bindparam("at_endpoint_id")),
 )
 
 SUBSCRIPTIONS = Statement(
-    "which endpoints are told of any of these patterns",
+    "the subscriptions to these patterns",
     select(webhook_subscriptions.c.pattern, webhook_subscriptions.c.endpoint_id).where(
         in_list(webhook_subscriptions.c.pattern, "patterns")
     ),

@@ -1,6 +1,6 @@
-"""Webhook redeliveries: which events are to be sent once more, piece by piece.
+"""Webhook redeliveries: the events to send again, in batches.
 
-A piece looks at a bounded number of events, however few of them are wanted.
+A batch examines a bounded number of events, even if few of them match.
 """
 
 from sqlalchemy import and_, bindparam, exists, func, literal_column, not_, select
@@ -11,7 +11,7 @@ from tradepost.storage.tables import BIG, events, webhook_deliveries, webhook_en
 _r, _e, _d = webhook_redeliveries.c, webhook_endpoints.c, webhook_deliveries.c
 
 UNFINISHED = Statement(
-    "the first redelivery behind an id that is not finished and that nobody else holds, kept from others",
+    "locks the first redelivery after an id that is not finished and not locked, and returns it",
     select(
         _r.id,
         _r.endpoint_id,
@@ -29,50 +29,51 @@ UNFINISHED = Statement(
     .with_for_update(of=webhook_redeliveries, skip_locked=True),
 )
 
-_LOOKED_AT = (
+_EXAMINED = (
     select(events.c.id, events.c.type)
     .where(events.c.id > bindparam("position"), events.c.id < bindparam("before"))
     .order_by(events.c.id)
     .limit(bindparam("limit", type_=BIG))
-    .subquery("looked_at")
+    .subquery("examined")
 )
 
 EVENTS = Statement(
-    "the events behind a position whose ids are below `before`",
-    select(_LOOKED_AT.c.id, _LOOKED_AT.c.type, literal_column("1")).order_by(_LOOKED_AT.c.id),
+    "the events after a position with ids below `before`",
+    select(_EXAMINED.c.id, _EXAMINED.c.type, literal_column("1")).order_by(_EXAMINED.c.id),
 )
 
-_TO_ENDPOINT = exists().where(_d.event_id == _LOOKED_AT.c.id, _d.endpoint_id == bindparam("endpoint_id"))
+_TO_ENDPOINT = exists().where(_d.event_id == _EXAMINED.c.id, _d.endpoint_id == bindparam("endpoint_id"))
 
 EVENTS_OF_STATUS = Statement(
-    "the same, and whether a delivery of each to an endpoint has a status, and none has one of others",
+    "those events, and whether an endpoint has a delivery of each with one status and none with others",
     select(
-        _LOOKED_AT.c.id,
-        _LOOKED_AT.c.type,
+        _EXAMINED.c.id,
+        _EXAMINED.c.type,
         and_(
             _TO_ENDPOINT.where(_d.status == bindparam("status")),
             not_(_TO_ENDPOINT.where(in_list(_d.status, "unless"))),
         ),
-    ).order_by(_LOOKED_AT.c.id),
+    ).order_by(_EXAMINED.c.id),
 )
 
 UNFINISHED_OF = Statement(
-    "how many redeliveries to an endpoint are not finished",
+    "the number of unfinished redeliveries to an endpoint",
     select(func.count()).where(_r.endpoint_id == bindparam("endpoint_id"), _r.finished_at.is_(None)),
 )
 
 ADVANCE = Statement(
-    "notes up to which event a redelivery has come, and how many more deliveries were made",
+    "records the last event that a redelivery has examined, and adds to its number of deliveries",
     webhook_redeliveries.update()
     .where(_r.id == bindparam("at_id"))
     .values(position=bindparam("new_position"), made=_r.made + bindparam("more", type_=BIG)),
 )
 
 FINISH = Statement(
-    "notes that all deliveries of a redelivery were made",
+    "records that all deliveries of a redelivery were created",
     webhook_redeliveries.update().where(_r.id == bindparam("at_id")).values(finished_at=bindparam("now")),
 )
 
 EVENT = Statement(
-    "the type of an event that is still kept", select(events.c.type).where(events.c.id == bindparam("id"))
+    "the type of an event that has not been deleted",
+    select(events.c.type).where(events.c.id == bindparam("id")),
 )

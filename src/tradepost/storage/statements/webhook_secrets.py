@@ -1,4 +1,4 @@
-"""Webhook secrets: kept sealed, and retired by what deliveries show."""
+"""Webhook secrets: stored encrypted, and retired according to the results of deliveries."""
 
 from sqlalchemy import bindparam, case, null, select, text
 
@@ -8,50 +8,50 @@ from tradepost.storage.tables import BIG, webhook_secrets
 _s = webhook_secrets.c
 
 SEALED = Statement(
-    "all sealed values",
+    "the encrypted values of all secrets",
     select(_s.sealed).where(_s.sealed.is_not(None)),
 )
 
 OF_STATUS = Statement(
-    "an endpoint's secret of a status",
+    "the secret of an endpoint that has this status",
     select(_s.id).where(_s.endpoint_id == bindparam("endpoint_id"), _s.status == bindparam("status")),
 )
 
 BEGIN_RETIRING = Statement(
-    "has the current secret of an endpoint retire",
+    "starts to retire the current secret of an endpoint",
     webhook_secrets.update()
     .where(_s.endpoint_id == bindparam("at_endpoint_id"), _s.status == text("'CURRENT'"))
     .values(status="RETIRING", version=_s.version + 1),
 )
 
 RETIRE = Statement(
-    "retires a secret that is retiring, and forgets its value",
+    "retires a secret that is retiring, and deletes its value",
     webhook_secrets.update()
     .where(_s.id == bindparam("at_id"), _s.status == text("'RETIRING'"))
     .values(status="RETIRED", sealed=null(), retired_at=bindparam("now"), version=_s.version + 1),
 )
 
 RETIRE_ALL = Statement(
-    "retires all secrets of an endpoint, and forgets their values",
+    "retires all secrets of an endpoint, and deletes their values",
     webhook_secrets.update()
     .where(_s.endpoint_id == bindparam("at_endpoint_id"), _s.status != text("'RETIRED'"))
     .values(status="RETIRED", sealed=null(), retired_at=bindparam("now"), version=_s.version + 1),
 )
 
 NEEDED = Statement(
-    "notes that a delivery was confirmed under a retiring secret alone",
+    "records a delivery that was confirmed with the retiring secret only",
     webhook_secrets.update()
     .where(_s.id == bindparam("at_id"))
     .values(confirmed=text("0"), needed=_s.needed + 1),
 )
 
 CONFIRMED = Statement(
-    "notes that a delivery was confirmed without a retiring secret",
+    "records a delivery that was confirmed without the retiring secret",
     webhook_secrets.update().where(_s.id == bindparam("at_id")).values(confirmed=_s.confirmed + 1),
 )
 
 RETIRE_CONFIRMED = Statement(
-    "retires a secret once so many deliveries in a row did without it; more if it was needed meanwhile",
+    "retires a secret after enough deliveries in a row without it, or more if it was needed in between",
     webhook_secrets.update()
     .where(
         _s.id == bindparam("at_id"),

@@ -167,10 +167,10 @@ def test_hints_that_cannot_be_sent_are_lost_quietly(
     async def run() -> None:
         store = shared.database
         assert isinstance(store, PostgresDatabase)
-        monkeypatch.setattr("tradepost.storage.notices._CHANNEL", "no channel")
+        monkeypatch.setattr("tradepost.storage.postgres_wakeups._CHANNEL", "no channel")
         for _ in range(20):
             await _commit(store)
-        await until(lambda: store._notices._telling is None)
+        await until(lambda: store._wakeups._notifying is None)
 
     with caplog.at_level(logging.WARNING, "tradepost.storage"):
         shared.run(run())
