@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from tradepost.access.rate_limits import RateLimits
 from tradepost.graphql.endpoint import ROUTE as GRAPHQL
@@ -81,8 +82,16 @@ class Application:
             await self._refuse(request, Exchange(failure_answer(failure, request), route), send)
         else:
             took_ns = time.perf_counter_ns() - request.started
-            key_id = ended.caller.key_id if ended.caller else None
-            self._log_line(request, "socket", GRAPHQL, key_id, ended.code, took_ns, ended.sent)
+            self._log_line(
+                request,
+                took_ns,
+                level="info",
+                message="socket",
+                route=GRAPHQL,
+                status=ended.code,
+                bytes=ended.sent,
+                key=ended.caller.key_id if ended.caller else None,
+            )
 
     def _sockets_at(self, path: str) -> Sockets:
         if self.sockets is None or path != GRAPHQL:
@@ -121,38 +130,29 @@ class Application:
     def _note(self, request: Request, exchange: Exchange, took_ns: int) -> None:
         answer, admission = exchange.answer, exchange.admission
         self.metrics.count(request.method, exchange.route, answer.status, took_ns / 1e9)
-        level = "info" if answer.status < _FAILED else "error"
-        key_id = admission.caller.key_id if admission and admission.caller else None
-        size = len(answer.body)
-        self._log_line(request, "request", exchange.route, key_id, answer.status, took_ns, size, level)
+        self._log_line(
+            request,
+            took_ns,
+            level="info" if answer.status < _FAILED else "error",
+            message="request",
+            route=exchange.route,
+            status=answer.status,
+            bytes=len(answer.body),
+            key=admission.caller.key_id if admission and admission.caller else None,
+        )
 
-    def _log_line(
-        self,
-        request: Request,
-        message: str,
-        route: str,
-        key_id: str | None,
-        status: int,
-        took_ns: int,
-        size: int,
-        level: str = "info",
-    ) -> None:
+    def _log_line(self, request: Request, took_ns: int, **fields: Any) -> None:
         self.log.add(
             Line(
                 time=now_text(),
-                level=level,
-                message=message,
                 method=request.method,
                 path=request.path,
-                route=route,
-                status=status,
                 ms=took_ns / 1e6,
                 db_ms=request.use.nanoseconds / 1e6,
                 statements=request.use.statements,
-                bytes=size,
                 request_id=request.id,
-                key=key_id,
                 client=request.client,
+                **fields,
             )
         )
 

@@ -77,7 +77,7 @@ class Performer:
                 change = Change(tx, caller, self.clock.now_ms(), self.ids, self.services, source)
                 result = await action(change)
                 if change.happened:
-                    log = outbox.Outbox(self.emitter, source, change.now, traceparent, change.new_id)
+                    log = outbox.Outbox(self.emitter, source, change.now_at, traceparent, change.new_id)
                     await log.append(tx, change.happened)
                 announced = bool(change.happened) or change.queued
                 if request:

@@ -63,7 +63,7 @@ def copied(folder: Path) -> Path:
         _insert(file, "    shipping_address_id: " if name == "order" else "    sku: ", declaration)
     shutil.copytree(_ROOT / "contract", folder / "contract")
     schema = folder / "contract" / "schema.graphql"
-    _insert(schema, '  "Where it is sent: the address', "  coupon: String\n")
+    _insert(schema, '  "Snapshot of the shipping address', "  coupon: String\n")
     _insert(schema, '  "One of the user\'s addresses."\n  shippingAddressId', "  coupon: String\n")
     return source
 

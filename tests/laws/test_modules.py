@@ -8,7 +8,7 @@ from benchmarks.bench_modules import PLACING, READING, Entered, walked
 from tests.service import Service
 
 # Modules of tradepost that a request may enter on SQLite. Lower a bound when fewer are entered.
-AT_MOST = {PLACING: 30, READING: 17}
+AT_MOST = {PLACING: 22, READING: 14}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.laws.source import FUNCTIONS, MODULES, PATHS, Module, imported, lines
 from tradepost import catalogue
 
 # Lower this bound when the source gets smaller.
-LINES_OF_CODE = 17_820
+LINES_OF_CODE = 17_300
 
 LINES_OF_A_MODULE = 400
 KNOWN_LONG_MODULES: set[str] = set()

@@ -38,14 +38,14 @@ class ApiKeys(StandardActions[ApiKey]):
         _check_outlives(change.caller, values["expires_at"])
         made = new_key()
         key = ApiKey(
-            id=change.new_id(), prefix=made.prefix, created_at=change.now, **self.statements.stored(values)
+            id=change.new_id(), prefix=made.prefix, created_at=change.now_at, **self.statements.stored(values)
         )
         change.revealed["key"] = made.key
         return [await change.add(key, hash=made.hash)]
 
     async def delete(self, change: Change, current: ApiKey) -> None:
         """Revokes a key at once. It can still be read, and revoking it again changes nothing."""
-        await change.tx.run(api_keys.REVOKE, key_id=current.id, now=change.now)
+        await change.tx.run(api_keys.REVOKE, key_id=current.id, now=change.now_at)
 
 
 def _check_outlives(caller: Caller, expires_at: str | None) -> None:

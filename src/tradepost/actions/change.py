@@ -32,13 +32,13 @@ class Services:
 
 
 class Change:
-    """What an action works with. Its instants and ids are those of one moment, `now`."""
+    """What an action works with. Its instants and ids are those of one moment, `now_at`."""
 
     __slots__ = (
         "_ids",
         "caller",
         "happened",
-        "now",
+        "now_at",
         "now_ms",
         "queued",
         "revealed",
@@ -53,7 +53,7 @@ class Change:
         self.tx = tx
         self.caller = caller
         self.now_ms = now_ms
-        self.now = instant(now_ms)  # as text
+        self.now_at = instant(now_ms)
         self.happened: list[Happened] = []
         self.revealed: dict[str, str] = {}  # secrets that are shown once, in the answer
         self.queued = False  # whether there are deliveries that no event announces
@@ -87,7 +87,7 @@ class Change:
 
     async def update(self, item: _T) -> _T:
         """Updates an item as one more version of it; returns that. Raises `UniqueViolation`."""
-        item = msgspec.structs.replace(item, version=item.version + 1, updated_at=self.now)
+        item = msgspec.structs.replace(item, version=item.version + 1, updated_at=self.now_at)
         statements = statements_of(type(item))
         values = {f"new_{name}": value for name, value in statements.values(item).items()}
         await self.tx.run(statements.update, at_id=item.id, **values)
@@ -95,4 +95,4 @@ class Change:
 
     async def remove(self, item: Record) -> None:
         """Deletes an item, or hides it where its record says so."""
-        await self.tx.run(statements_of(type(item)).delete, id=item.id, now=self.now)
+        await self.tx.run(statements_of(type(item)).delete, id=item.id, now=self.now_at)

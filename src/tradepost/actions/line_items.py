@@ -150,5 +150,5 @@ async def _pending(change: Change, order_id: str | None) -> _PendingOrder:
 
 
 async def _update_order(change: Change, order_id: str) -> None:
-    await change.tx.run(orders.RETOTAL, order_id=order_id, now=change.now)
+    await change.tx.run(orders.RETOTAL, order_id=order_id, now=change.now_at)
     change.announce("order.updated", Order.plural, order_id)

@@ -61,8 +61,8 @@ class Orders(StandardActions[Order]):
             currency=lines[0].currency,
             total=sum(line.total for line in lines),
             shipping_address=draft.address,
-            created_at=change.now,
-            updated_at=change.now,
+            created_at=change.now_at,
+            updated_at=change.now_at,
             **self.statements.stored(values),
         )
         await change.add(order)
@@ -258,8 +258,8 @@ def new_line(change: Change, order_id: str, product: LockedProduct, values: Valu
         unit_price=product.price,
         currency=product.currency,
         total=product.price * values["quantity"],
-        created_at=change.now,
-        updated_at=change.now,
+        created_at=change.now_at,
+        updated_at=change.now_at,
         **statements_of(LineItem).stored(values),
     )
 

@@ -57,7 +57,7 @@ class StandardActions(Generic[R]):
         await self.check(change, values, None)
         dates: Values = {}
         if issubclass(self.record, Dated):
-            dates = {"created_at": change.now, "updated_at": change.now}
+            dates = {"created_at": change.now_at, "updated_at": change.now_at}
         item = self.record(id=change.new_id(), **self.statements.stored(values), **dates)
         row = await change.add(item)
         self.announce(change, "created", item, item)

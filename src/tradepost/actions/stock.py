@@ -54,7 +54,7 @@ async def lock_for(change: Change, product_ids: Iterable[str], user_id: str) -> 
 async def take(change: Change, locked: Products, pieces: Mapping[str, int]) -> None:
     """Takes pieces from the stock of locked products, by product id; negative pieces are given back."""
     moves = [
-        {"product_id": product_id, "pieces": count, "now": change.now}
+        {"product_id": product_id, "pieces": count, "now": change.now_at}
         for product_id, count in pieces.items()
         if count and locked[product_id].stock is not None
     ]

@@ -39,7 +39,7 @@ class WebhookDeliveries(StandardActions[WebhookDelivery]):
         redelivery, which sends all events of a period again."""
         await self.check(change, values, None)
         columns = await self._again(change, values) if values["event_id"] else _ping(change)
-        row = delivery(change.new_id(), values["endpoint_id"], change.now, **columns)
+        row = delivery(change.new_id(), values["endpoint_id"], change.now_at, **columns)
         await change.tx.run(webhook_deliveries.QUEUE, **row)
         change.queued = True
         return [self._row(row)]

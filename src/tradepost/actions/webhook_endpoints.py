@@ -83,7 +83,7 @@ class WebhookEndpoints(StandardActions[WebhookEndpoint]):
         """Removes an endpoint: its secrets are erased, and its pending deliveries are abandoned within a
         minute."""
         await super().delete(change, current)
-        await change.tx.run(secrets.RETIRE_ALL, at_endpoint_id=current.id, now=change.now)
+        await change.tx.run(secrets.RETIRE_ALL, at_endpoint_id=current.id, now=change.now_at)
         await change.tx.run(webhook_endpoints.UNSUBSCRIBE, at_endpoint_id=current.id)
 
 

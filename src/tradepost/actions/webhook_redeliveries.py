@@ -52,8 +52,8 @@ class WebhookRedeliveries(StandardActions[WebhookRedelivery]):
             message = f"{_UNFINISHED} redeliveries to this endpoint are not finished: wait until one is"
             raise Conflict(message)
         stored = self.statements.stored(values)
-        stored["to"] = min(stored["to"] or change.now, change.now)
-        item = WebhookRedelivery(id=change.new_id(), made=0, created_at=change.now, **stored)
+        stored["to"] = min(stored["to"] or change.now_at, change.now_at)
+        item = WebhookRedelivery(id=change.new_id(), made=0, created_at=change.now_at, **stored)
         change.queued = True
         return [await change.add(item, position=ids.floor(parse_instant(item.from_)))]
 
@@ -104,7 +104,7 @@ async def expand(change: Change, after: str, limit: int) -> Piece | None:
         await change.tx.run(webhook_redeliveries.ADVANCE, at_id=one.id, new_position=position, more=len(rows))
     finished = len(seen) < limit and (parse_instant(one.to) <= stable_ms or one.deleted_at is not None)
     if finished:
-        await change.tx.run(webhook_redeliveries.FINISH, at_id=one.id, now=change.now)
+        await change.tx.run(webhook_redeliveries.FINISH, at_id=one.id, now=change.now_at)
     return Piece(one.id, finished or bool(seen))
 
 
@@ -125,10 +125,10 @@ def _deliveries(change: Change, one: _Unfinished, events: list[_Event]) -> list[
     columns = {"later": 2, "redelivery_id": one.id}
     return [
         delivery(
-            change.new_id(), one.endpoint_id, change.now, event_id=event.id, event_type=event.type, **columns
+            change.new_id(), one.endpoint_id, change.now_at, event_id=each.id, event_type=each.type, **columns
         )
-        for event in events
-        if event.matches and not wanted.isdisjoint(patterns_of(event.type.removeprefix(f"{emitter.prefix}.")))
+        for each in events
+        if each.matches and not wanted.isdisjoint(patterns_of(each.type.removeprefix(f"{emitter.prefix}.")))
     ]
 
 

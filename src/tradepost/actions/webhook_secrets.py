@@ -54,13 +54,13 @@ class WebhookSecrets(StandardActions[WebhookSecret]):
         if current.status == "CURRENT":
             message = "This secret is CURRENT and signs deliveries: create a new one, then delete this one"
             raise Conflict(message)
-        await change.tx.run(webhook_secrets.RETIRE, at_id=current.id, now=change.now)
+        await change.tx.run(webhook_secrets.RETIRE, at_id=current.id, now=change.now_at)
 
 
 async def issue(change: Change, endpoint_id: str) -> tuple[Row, str]:
     """A new current secret of an endpoint: its row, and its value in the clear."""
     value = _PREFIX + base64.b64encode(secrets.token_bytes(_BYTES)).decode()
     secret = WebhookSecret(
-        id=change.new_id(), endpoint_id=endpoint_id, status="CURRENT", created_at=change.now
+        id=change.new_id(), endpoint_id=endpoint_id, status="CURRENT", created_at=change.now_at
     )
     return await change.add(secret, sealed=change.services.sealer.seal(value), confirmed=0, needed=0), value

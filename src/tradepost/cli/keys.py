@@ -104,7 +104,7 @@ async def _revoke(key_id: str) -> None:
     async with opened(settings.load()) as performer:
 
         async def action(change: Change) -> None:
-            if not await change.tx.run(api_keys.REVOKE, key_id=key_id, now=change.now):
+            if not await change.tx.run(api_keys.REVOKE, key_id=key_id, now=change.now_at):
                 message = f"There is no active key {key_id}"
                 raise NotFound(message)
 

@@ -19,11 +19,7 @@ from tradepost.http.access_control import AccessControl, Admission
 from tradepost.http.answers import NO_CACHE, Answer, encode, hash_tag
 from tradepost.http.exchange import Exchange, Handler, expected_problem
 from tradepost.http.request import Request
-from tradepost.problems import (
-    MethodNotAllowed,
-    NotAcceptable,
-    UnsupportedMediaType,
-)
+from tradepost.problems import MethodNotAllowed, NotAcceptable, UnsupportedMediaType
 
 ROUTE = "/graphql"
 _ALLOWED = "GET, HEAD, POST, OPTIONS"

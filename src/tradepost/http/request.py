@@ -4,9 +4,10 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl
+
+from msgspec import Struct
 
 from tradepost.problems import Malformed, TimedOut, TooLarge
 from tradepost.storage.database import Reading
@@ -27,8 +28,7 @@ class Disconnected(Exception):
     """The client went away before its request was whole; there is nobody to answer."""
 
 
-@dataclass(slots=True)
-class DatabaseUse:
+class DatabaseUse(Struct):
     """The statements that a request took, and their time."""
 
     statements: int = 0

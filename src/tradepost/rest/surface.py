@@ -13,13 +13,7 @@ from tradepost.http.answers import Answer
 from tradepost.http.exchange import Exchange
 from tradepost.http.request import Request
 from tradepost.perform import Performer
-from tradepost.problems import (
-    Malformed,
-    MethodNotAllowed,
-    NotFound,
-    Problem,
-    VersionRetired,
-)
+from tradepost.problems import Malformed, MethodNotAllowed, NotFound, Problem, VersionRetired
 from tradepost.resource import Resource
 from tradepost.rest import negotiation
 from tradepost.rest.routes import Place, Route, Routes
@@ -141,31 +135,19 @@ class Rest:
         if len(parts) == 1:  # `OPTIONS *`
             return RequestTarget(None, None, [], versioned=True)
         routes = self._by_segment.get(parts[1])
-        if routes is not None:
-            return self._target_in(routes, request, parts[2:], [], versioned=True)
+        versioned = routes is not None
+        headers = [] if versioned else [_VARY_BY_VERSION]
         try:
-            routes = self.routes[self._chosen(request, parts[1])]
+            routes = routes or self.routes[self._chosen(request, parts[1])]
         except Problem as refusal:
-            return RequestTarget(None, None, [_VARY_BY_VERSION], versioned=False, refusal=refusal)
-        return self._target_in(routes, request, parts[1:], [_VARY_BY_VERSION], versioned=False)
-
-    def _target_in(
-        self,
-        routes: Routes,
-        request: Request,
-        parts: list[str],
-        headers: list[tuple[bytes, bytes]],
-        *,
-        versioned: bool,
-    ) -> RequestTarget:
-        version, refusal = routes.version, None
+            return RequestTarget(None, None, headers, versioned, refusal)
+        version = routes.version
         if routes.announced:
-            headers = [*headers, *self.lifecycle.headers(version, request.base_url)]
+            headers += self.lifecycle.headers(version, request.base_url)
             if self.lifecycle.phase(version) == "retired":
-                message = f"API version {version.name} was retired; see /versions"
-                refusal = VersionRetired(message)
-        place = None if refusal else routes.find(parts)
-        return RequestTarget(version, place, headers, versioned, refusal)
+                retired = VersionRetired(f"API version {version.name} was retired; see /versions")
+                return RequestTarget(version, None, headers, versioned, retired)
+        return RequestTarget(version, routes.find(parts[2 if versioned else 1 :]), headers, versioned)
 
     def _chosen(self, request: Request, first: str) -> Version:
         """The version of a path without one: that of Accept, API-Version or ?version, else the default."""

@@ -28,7 +28,7 @@ from sqlalchemy import (
 from tradepost.clock import instant, parse_instant
 from tradepost.domain.record import Mark, Record, members, parents
 from tradepost.storage.database import Row
-from tradepost.storage.statement import Statement, below_horizon, per_dialect
+from tradepost.storage.statement import ONE, Statement, below_horizon, per_dialect
 from tradepost.storage.tables import BIG, folded, table
 
 Operator = Literal["eq", "gte", "gt", "lte", "lt"]
@@ -247,7 +247,7 @@ class RecordStatements(Generic[R]):
     def _delete_clause(self, by_id: ColumnElement[bool]) -> Any:
         if not self.record.hides_deleted:
             return self.table.delete().where(by_id)
-        values = {"deleted_at": bindparam("now"), "version": self.table.c.version + 1}
+        values = {"deleted_at": bindparam("now"), "version": self.table.c.version + ONE}
         return self.table.update().where(by_id).values(values)
 
 

@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
 from tradepost.problems import Unavailable
 from tradepost.storage import migrations
 from tradepost.storage.checkpoints import CHECKPOINT, RESTARTED_BYTES, Checkpoints
 from tradepost.storage.database import OnWakeup, Row, UniqueViolation, Writing
 from tradepost.storage.sqlite_wakeups import SqliteWakeups
-from tradepost.storage.statement import SQLITE, Compiled, Statement, compile_statement
+from tradepost.storage.statement import SQLITE, Bind, Compiled, Statement, compile_statement, positional
 
 T = TypeVar("T")
 
@@ -58,7 +59,8 @@ class SqliteDatabase:
         self._waiting: deque[_Pending] = deque()
         self._groups: asyncio.Task[None] | None = None
         self._scans_here = threading.local()
-        self._wakeups = SqliteWakeups(lambda: connect(path))
+        self._listeners: set[OnWakeup] = set()
+        self._wakeups = SqliteWakeups(lambda: connect(path), self.wake)
 
     async def start(self) -> None:
         try:
@@ -76,6 +78,7 @@ class SqliteDatabase:
         self._writer.set_wal_hook(self._checkpoints.note)
 
     async def stop(self) -> None:
+        self._listeners.clear()
         self._wakeups.stop()
         while self._groups is not None:
             await self._groups
@@ -113,13 +116,17 @@ class SqliteDatabase:
         return await done
 
     def wake(self) -> None:
-        self._wakeups.wake()
+        for on_wakeup in tuple(self._listeners):
+            on_wakeup()
 
     def watch(self, on_wakeup: OnWakeup) -> None:
-        self._wakeups.watch(on_wakeup)
+        self._listeners.add(on_wakeup)
+        self._wakeups.start()
 
     async def unwatch(self, on_wakeup: OnWakeup) -> None:
-        self._wakeups.unwatch(on_wakeup)
+        self._listeners.discard(on_wakeup)
+        if not self._listeners:
+            self._wakeups.stop()
 
     async def schema_version(self) -> str | None:
         return _schema_version(self._reader)
@@ -138,7 +145,7 @@ class SqliteDatabase:
     def compiled(self, statement: Statement) -> Compiled:
         compiled = statement.compiled.get(self.name)
         if compiled is None:
-            compiled = statement.compiled[self.name] = compile_statement(statement, SQLITE)
+            compiled = statement.compiled[self.name] = compile_statement(statement, SQLITE, _binder)
         return compiled
 
     async def scan(self, sql: str, values: tuple[Any, ...]) -> list[Row]:
@@ -283,6 +290,19 @@ def _schema_version(connection: apsw.Connection) -> str | None:
     except apsw.SQLError:
         return None
     return str(row[0]) if row else None
+
+
+def _binder(sql: str, names: tuple[str, ...], fixed: Mapping[str, Any]) -> Bind:
+    """A function that puts named values into positions, a list as one JSON text."""
+    if "json_each(" not in sql:
+        return positional(sql, names, fixed)
+    return lambda values: tuple(
+        [_json_list(values[name] if name in values else fixed[name]) for name in names]
+    )
+
+
+def _json_list(value: Any) -> Any:
+    return msgspec.json.encode(value).decode() if type(value) is list else value
 
 
 def _without_waiting(work: Awaitable[Any]) -> Any:

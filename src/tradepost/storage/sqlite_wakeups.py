@@ -10,38 +10,25 @@ from collections.abc import Callable
 import apsw
 
 from tradepost.problems import Unavailable
-from tradepost.storage.database import OnWakeup
 
 _POLL_SECONDS = 0.02
 
 
 class SqliteWakeups:
-    """The listeners of this process, and the poll of the file for them."""
+    """The poll of a file, which calls `wake` after commits of other connections."""
 
-    def __init__(self, connect: Callable[[], apsw.Connection]) -> None:
+    def __init__(self, connect: Callable[[], apsw.Connection], wake: Callable[[], None]) -> None:
         self._connect = connect
+        self._wake = wake
         self._connection: apsw.Connection | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._listeners: set[OnWakeup] = set()
         self._last_version: object = None
 
-    def wake(self) -> None:
-        """Calls the listeners of this process."""
-        for on_wakeup in tuple(self._listeners):
-            on_wakeup()
-
-    def watch(self, on_wakeup: OnWakeup) -> None:
-        self._listeners.add(on_wakeup)
+    def start(self) -> None:
         if self._timer is None:
             self._poll()
 
-    def unwatch(self, on_wakeup: OnWakeup) -> None:
-        self._listeners.discard(on_wakeup)
-        if not self._listeners:
-            self.stop()
-
     def stop(self) -> None:
-        self._listeners.clear()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -58,7 +45,7 @@ class SqliteWakeups:
             return
         if version != self._last_version:
             self._last_version = version
-            self.wake()
+            self._wake()
 
     def _version(self) -> object:
         """A value that changes when another connection commits, in whichever process."""

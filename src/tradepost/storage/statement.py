@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-import msgspec
-from sqlalchemy import ARRAY, ColumnElement, Text, any_, bindparam, cast, literal_column, null, text
+from sqlalchemy import ARRAY, ColumnElement, Integer, Text, any_, bindparam, cast, literal_column, null, text
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import asyncpg
 from sqlalchemy.engine.interfaces import Dialect
@@ -17,6 +16,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 
 _MAX_PROJECTIONS = 64
+
+# A constant of a statement: written into the SQL, not bound with each call.
+ONE = literal_column("1", Integer)
 
 Bind = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
@@ -91,26 +93,22 @@ POSTGRES: Dialect = asyncpg.dialect()  # type: ignore[no-untyped-call]
 vars(POSTGRES)["_backslash_escapes"] = False  # standard strings; SQLAlchemy normally asks a connection
 
 
-def compile_statement(statement: Statement, dialect: Dialect) -> Compiled:
+def compile_statement(statement: Statement, dialect: Dialect, binder: "Binder | None" = None) -> Compiled:
     """The statement in the form that the driver of the dialect takes."""
     compiled: Any = statement.clause.compile(dialect=dialect)
     sql, names = str(compiled), tuple(compiled.positiontup or ())
     fixed = {name: value for name, value in compiled.params.items() if value is not None}
-    return Compiled(sql, _binder(names, fixed, json_lists="json_each(" in sql))
+    return Compiled(sql, (binder or positional)(sql, names, fixed))
 
 
-def _binder(names: tuple[str, ...], fixed: Mapping[str, Any], *, json_lists: bool) -> Bind:
-    """A function that puts named values into positions; SQLite takes a list as one JSON text."""
-    if json_lists:
-        return lambda values: tuple(
-            [_json_list(values[name] if name in values else fixed[name]) for name in names]
-        )
+Binder = Callable[[str, tuple[str, ...], Mapping[str, Any]], Bind]
+
+
+def positional(sql: str, names: tuple[str, ...], fixed: Mapping[str, Any]) -> Bind:
+    """A function that puts named values into positions; `fixed` are values of the statement itself."""
+    del sql
     if fixed.keys() & names:
         return lambda values: tuple([values[name] if name in values else fixed[name] for name in names])
     if len(names) > 1:
         return itemgetter(*names)
     return lambda values: tuple([values[name] for name in names])
-
-
-def _json_list(value: Any) -> Any:
-    return msgspec.json.encode(value).decode() if type(value) is list else value

@@ -4,28 +4,9 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tradepost import problems
 from tradepost.actions.standard import StandardActions
 from tradepost.domain.record import Mark, members
-from tradepost.problems import (
-    Conflict,
-    Duplicate,
-    Forbidden,
-    IdempotencyKeyReused,
-    Internal,
-    Invalid,
-    KeyInUse,
-    Malformed,
-    NotAcceptable,
-    NotFound,
-    PreconditionFailed,
-    Problem,
-    RateLimited,
-    TooLarge,
-    Unauthenticated,
-    Unavailable,
-    UnsupportedMediaType,
-    VersionRetired,
-)
 from tradepost.rest.openapi import parameters
 from tradepost.rest.openapi.address import ResourceAddress
 from tradepost.rest.openapi.answers import PATCHING, Answers
@@ -40,21 +21,21 @@ SECURITY = "apiKey"
 _JSON = "application/json"
 _MERGE_PATCH = "application/merge-patch+json"
 
-Kinds = list[type[Problem]]
+Kinds = list[type[problems.Problem]]
 
 _ADMISSION: Kinds = [
-    Malformed,
-    Unauthenticated,
-    Forbidden,
-    NotAcceptable,
-    VersionRetired,
-    RateLimited,
-    Internal,
-    Unavailable,
+    problems.Malformed,
+    problems.Unauthenticated,
+    problems.Forbidden,
+    problems.NotAcceptable,
+    problems.VersionRetired,
+    problems.RateLimited,
+    problems.Internal,
+    problems.Unavailable,
 ]
-_BODY: Kinds = [TooLarge, UnsupportedMediaType, Invalid]
+_BODY: Kinds = [problems.TooLarge, problems.UnsupportedMediaType, problems.Invalid]
 _UNIQUE = frozenset({Mark.UNIQUE, Mark.UNIQUE_FOLDED})
-_LOST_RACE: Kinds = [Conflict]
+_LOST_RACE: Kinds = [problems.Conflict]
 # By the prefix of the operation's name.
 _DESCRIPTIONS = {
     "replace": "Members left out take their defaults. A request that changes nothing keeps the ETag.",
@@ -114,7 +95,7 @@ class ResourceOperations:
                 "304": self.answers.success(
                     "Not changed: `If-None-Match` names the current state of the page.", carried
                 ),
-                **self._problems(address, [PreconditionFailed]),
+                **self._problems(address, [problems.PreconditionFailed]),
             },
         }
 
@@ -130,7 +111,7 @@ class ResourceOperations:
                 "304": self.answers.success(
                     "Not changed: `If-None-Match` names the current state of the item.", carried
                 ),
-                **self._problems(address, [PreconditionFailed]),
+                **self._problems(address, [problems.PreconditionFailed]),
             },
         }
 
@@ -152,7 +133,13 @@ class ResourceOperations:
         made = self.answers.success("The new item.", carried, content)
         new = [address, *(ResourceAddress(each, under=False, item=False) for each in self._makes(shape)[1:])]
         made["links"] = {name: link for each in new for name, link in links(each, self.shapes)}
-        kinds = [*_LOST_RACE, KeyInUse, *self._unique(address), *_BODY, IdempotencyKeyReused]
+        kinds = [
+            *_LOST_RACE,
+            problems.KeyInUse,
+            *self._unique(address),
+            *_BODY,
+            problems.IdempotencyKeyReused,
+        ]
         return {
             **self._operation(
                 address, f"create{address.noun}", f"Create {one(shape.record)}{address.of}", "create"
@@ -163,7 +150,7 @@ class ResourceOperations:
         }
 
     def _put(self, address: ResourceAddress) -> Json:
-        kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
+        kinds = [*_LOST_RACE, *self._unique(address), problems.PreconditionFailed, *_BODY]
         return {
             **self._operation(
                 address,
@@ -182,7 +169,7 @@ class ResourceOperations:
     def _patch(self, address: ResourceAddress) -> Json:
         schema = self.schemas.patch(address.shape, under=address.under)
         example = self.examples.patch(address.shape, under=address.under)
-        kinds = [*_LOST_RACE, *self._unique(address), PreconditionFailed, *_BODY]
+        kinds = [*_LOST_RACE, *self._unique(address), problems.PreconditionFailed, *_BODY]
         fields = ["ETag", "Vary", "Cache-Control", "Preference-Applied", *LIFE, *RATE]
         return {
             **self._operation(
@@ -207,7 +194,7 @@ class ResourceOperations:
         }
 
     def _delete(self, address: ResourceAddress) -> Json:
-        kinds = [*_LOST_RACE, PreconditionFailed]
+        kinds = [*_LOST_RACE, problems.PreconditionFailed]
         return {
             **self._operation(
                 address, f"delete{address.noun}", f"Delete {one(address.shape.record)}{address.of}", "delete"
@@ -233,8 +220,8 @@ class ResourceOperations:
                 "204": self.answers.success(
                     "The methods of this address.", ["Allow", *patch, "Cache-Control", *LIFE]
                 ),
-                **self.answers.problems([VersionRetired], LIFE),
-                **self.answers.problems([Internal], LIFE, group="Options"),
+                **self.answers.problems([problems.VersionRetired], LIFE),
+                **self.answers.problems([problems.Internal], LIFE, group="Options"),
             },
         }
 
@@ -298,10 +285,10 @@ class ResourceOperations:
         """The problems of every operation, of this one, and of the resource's own rules."""
         actions = address.shape.resource.actions
         refused = actions.refuses.get(method, ()) if actions else ()
-        missing = [NotFound] if address.item or address.under else []
+        missing = [problems.NotFound] if address.item or address.under else []
         every = [*_ADMISSION, *missing, *kinds, *(kind for kind in refused if kind not in kinds)]
         group = PATCHING if method == PATCHING.upper() else ""
-        patching = [kind for kind in every if kind is UnsupportedMediaType and group]
+        patching = [kind for kind in every if kind is problems.UnsupportedMediaType and group]
         shared = [kind for kind in every if kind not in patching]
         found = {
             **self.answers.problems(shared, LIFE, RATE),
@@ -311,7 +298,7 @@ class ResourceOperations:
 
     def _unique(self, address: ResourceAddress) -> Kinds:
         marks = {mark for each in members(address.shape.record) for mark in each.marks}
-        return [Duplicate] if marks & _UNIQUE else []
+        return [problems.Duplicate] if marks & _UNIQUE else []
 
 
 def _rules(address: ResourceAddress, action: str, name: str) -> str:

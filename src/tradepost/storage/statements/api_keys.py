@@ -2,7 +2,7 @@
 
 from sqlalchemy import bindparam, select
 
-from tradepost.storage.statement import Statement
+from tradepost.storage.statement import ONE, Statement
 from tradepost.storage.tables import api_keys
 
 _c = api_keys.c
@@ -18,14 +18,14 @@ TOUCH = Statement(
     "records the last use of a key",
     api_keys.update()
     .where(_c.id == bindparam("key_id"))
-    .values(last_used_at=bindparam("now"), version=_c.version + 1),
+    .values(last_used_at=bindparam("now"), version=_c.version + ONE),
 )
 
 REVOKE = Statement(
     "revokes a key unless it is revoked",
     api_keys.update()
     .where(_c.id == bindparam("key_id"), _c.revoked_at.is_(None))
-    .values(revoked_at=bindparam("now"), version=_c.version + 1),
+    .values(revoked_at=bindparam("now"), version=_c.version + ONE),
 )
 
 ANY = Statement("whether any key exists", select(_c.id).limit(1))

@@ -4,7 +4,7 @@ from sqlalchemy import bindparam, func, select
 
 from tradepost.domain.line_item import LineItem
 from tradepost.storage.record_statements import statements_of
-from tradepost.storage.statement import Statement
+from tradepost.storage.statement import ONE, Statement
 from tradepost.storage.tables import line_items, orders
 
 LINES = Statement(
@@ -27,7 +27,7 @@ RETOTAL = Statement(
         total=select(func.coalesce(func.sum(line_items.c.total), 0))
         .where(line_items.c.order_id == bindparam("order_id"))
         .scalar_subquery(),
-        version=orders.c.version + 1,
+        version=orders.c.version + ONE,
         updated_at=bindparam("now"),
     ),
 )

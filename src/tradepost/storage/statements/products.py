@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, bindparam, func, select
 
 from tradepost.domain.product import Product
 from tradepost.storage.record_statements import statements_of
-from tradepost.storage.statement import Statement, in_list
+from tradepost.storage.statement import ONE, Statement, in_list
 from tradepost.storage.tables import BIG, products, users
 
 _c = products.c
@@ -38,7 +38,7 @@ MOVE_STOCK = Statement(
     .where(_c.id == bindparam("product_id"), _c.stock.is_not(None))
     .values(
         stock=_c.stock - bindparam("pieces", type_=_c.stock.type),
-        version=_c.version + 1,
+        version=_c.version + ONE,
         updated_at=bindparam("now"),
     ),
 )
