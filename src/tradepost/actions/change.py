@@ -1,8 +1,7 @@
 """A change in progress: its transaction, its caller and moment, and the events that it will announce."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import Any, TypeVar
 
 import msgspec
@@ -72,24 +71,32 @@ class Change:
     async def add(self, item: Record, **columns: Any) -> Row:
         """Inserts an item, with `columns` that are no members; returns its row. Raises `UniqueViolation`."""
         statements = statements_of(type(item))
-        await self.tx.run(statements.insert, **(statements.values(item) | columns))
-        return statements.row(item)
+        row = statements.row(item)
+        values = statements.columns_of(row)
+        values.update(columns)
+        await self.tx.run(statements.insert, **values)
+        return row
 
-    async def add_many(self, items: Sequence[R], columns: Iterable[dict[str, Any]] = repeat({})) -> None:
+    async def add_many(self, items: Sequence[R], columns: Sequence[dict[str, Any]] = ()) -> list[Row]:
         """Inserts items of one record in one round trip, each with its `columns` that are no members.
 
-        Raises `UniqueViolation`.
+        Returns their rows. Raises `UniqueViolation`.
         """
-        if items:
-            statements = statements_of(type(items[0]))
-            rows = [statements.values(item) | more for item, more in zip(items, columns, strict=False)]
-            await self.tx.many(statements.insert, rows)
+        if not items:
+            return []
+        statements = statements_of(type(items[0]))
+        rows = list(map(statements.row, items))
+        values = list(map(statements.columns_of, rows))
+        for each, more in zip(values, columns, strict=False):
+            each.update(more)
+        await self.tx.many(statements.insert, values)
+        return rows
 
     async def update(self, item: _T) -> _T:
         """Updates an item as one more version of it; returns that. Raises `UniqueViolation`."""
         item = msgspec.structs.replace(item, version=item.version + 1, updated_at=self.now_at)
         statements = statements_of(type(item))
-        values = {f"new_{name}": value for name, value in statements.values(item).items()}
+        values = {f"new_{name}": value for name, value in statements.columns_of(statements.row(item)).items()}
         await self.tx.run(statements.update, at_id=item.id, **values)
         return item
 

@@ -1,7 +1,6 @@
 """Orders: placed, fulfilled, cancelled, changed while pending, and removed; stock and total stay right."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -65,10 +64,10 @@ class Orders(StandardActions[Order]):
             updated_at=change.now_at,
             **self.statements.stored(values),
         )
-        await change.add(order)
-        await change.add_many(lines)
+        head = await change.add(order)
+        rows = await change.add_many(lines)
         change.announce("order.placed", Order.plural, order_id)
-        return _joined(order, lines)
+        return [head + row for row in rows]
 
     async def replace(self, change: Change, current: Order, values: Values) -> Rows:
         """Sets the members of an order: its lines, its address and its status.
@@ -128,7 +127,7 @@ class _Lines:
             retained is None or own(retained) != own(line)
             for retained, line in zip(self._retained, new, strict=True)
         )
-        self.before = Counter(stock.pieces_of((line.product_id, line.quantity) for line in old))
+        self.before = stock.pieces_of((line.product_id, line.quantity) for line in old)
         self.after = stock.pieces_of(
             (line.product_id, line.quantity or 0) for line in new if line.product_id is not None
         )
@@ -155,7 +154,9 @@ class _Lines:
         """Changes the lines and the stock; returns the lines in their order."""
         product_ids = {*self.before, *self.after}
         await stock.take(
-            change, products, {each: self.after.get(each, 0) - self.before[each] for each in product_ids}
+            change,
+            products,
+            {each: self.after.get(each, 0) - self.before.get(each, 0) for each in product_ids},
         )
         added = [
             new_line(change, order_id, products[line.product_id], own(line))
@@ -310,15 +311,17 @@ def shortage(product: LockedProduct, pieces: int, at: Path) -> MemberError | Non
     )
 
 
-def _shortages(products: Products, lines: Sequence[Any], before: Counter[str]) -> list[MemberError]:
+def _shortages(products: Products, lines: Sequence[Any], before: Mapping[str, int]) -> list[MemberError]:
     """The errors of the lines at which the stock runs out, counting the pieces that the order has already."""
-    wanted: Counter[str] = Counter()
+    wanted: dict[str, int] = {}
     errors = []
     for i, line in enumerate(lines):
-        wanted[line.product_id] += line.quantity or 0
+        wanted[line.product_id] = wanted.get(line.product_id, 0) + (line.quantity or 0)
         product = products.get(line.product_id)
         if product is not None:
-            short = shortage(product, wanted[line.product_id] - before[line.product_id], ("line_items", i))
+            short = shortage(
+                product, wanted[line.product_id] - before.get(line.product_id, 0), ("line_items", i)
+            )
             errors.extend([short] if short else [])
     return errors
 

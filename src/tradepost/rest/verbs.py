@@ -120,7 +120,8 @@ async def post(call: Call) -> Answer:
     call.check_query()
     body = await _new_body(call)
     call = _addressed(call, body)
-    await _prepare(call, body)
+    if call.actions.prepares:
+        await call.actions.prepare(call.performer.services, body, call.shape.names)
 
     async def action(change: Change) -> Answer:
         under = call.parent_id is not None
@@ -144,7 +145,8 @@ async def put(call: Call) -> Answer:
     call.check_query()
     _check_type(call)
     body = await call.request.body()
-    await _prepare(call, body)
+    if call.actions.prepares:
+        await call.actions.prepare(call.performer.services, body, call.shape.names)
 
     async def values(change: Change, current: Record) -> Values:
         return await _judged(call, change, lambda: call.input.read(body), current)
@@ -158,7 +160,8 @@ async def patch(call: Call) -> Answer:
     negotiation.check_body_type(call.request.headers, call.shape.version.number, patch=True)
     body = await call.request.body()
     merge = parse_object(body)
-    await _prepare(call, body)
+    if call.actions.prepares:
+        await call.actions.prepare(call.performer.services, body, call.shape.names)
 
     async def values(change: Change, current: Record) -> Values:
         return await _merged(call, change, current, merge)
@@ -192,11 +195,6 @@ async def _new_body(call: Call) -> bytes:
         return body or b"{}"
     _check_type(call)
     return await call.request.body()
-
-
-async def _prepare(call: Call, body: bytes) -> None:
-    if call.actions.prepares:
-        await call.actions.prepare(call.performer.services, body, call.shape.names)
 
 
 def _check_type(call: Call) -> None:

@@ -117,12 +117,12 @@ class RecordStatements(Generic[R]):
         """The record of a row; further columns, such as those of a child, are ignored."""
         return self.record(**dict(zip(self.names, row, strict=False)))
 
-    def values(self, item: R) -> dict[str, Any]:
-        """The values of all columns of an item: members, case-folded members, and null for other columns."""
-        values = dict(zip(self.names, self.row(item), strict=True))
+    def columns_of(self, row: Row) -> dict[str, Any]:
+        """All columns of a row: members, case-folded members, and null for columns that are no members."""
+        columns = dict(zip(self.names, row, strict=True))
         for each in self._folded:
-            values[folded(each)] = values[each.name].casefold()
-        return values | self._unset if self._unset else values
+            columns[folded(each)] = columns[each.name].casefold()
+        return columns | self._unset if self._unset else columns
 
     def _one(self, purpose: str, *conditions: ColumnElement[bool]) -> Statement:
         chosen = select(*self.columns).where(*conditions, *self.visible())
