@@ -2,7 +2,6 @@
 
 import json
 import signal
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ import pytest
 
 from tests.cli.conftest import Commands, asked
 from tests.cli.files import id_of, json_lines, order, with_people_and_goods
-from tests.flows.process import COMMAND, environment
+from tests.flows.forked import Forked
+from tests.flows.process import environment
 
 LINES = 40
 BATCH = 20_000 // (LINES + 2)  # orders of so many lines that are written together
@@ -41,12 +41,6 @@ def check_nothing_half(url: str) -> int:
     return there
 
 
-def started(url: str, *words: str | Path, **options: Any) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [COMMAND, "import", *words], env=environment(url), stdout=subprocess.PIPE, **options
-    )
-
-
 @pytest.mark.parametrize("behind", [0, BATCH // 2, BATCH - 1])
 def test_an_import_that_was_killed_goes_on_when_it_is_run_again(
     tradepost: Commands, tmp_path: Path, behind: int
@@ -54,14 +48,12 @@ def test_an_import_that_was_killed_goes_on_when_it_is_run_again(
     """After kill -9 at any moment whole orders are in, and importing again brings the others, each once."""
     with_people_and_goods(tradepost, tmp_path)
     rows = orders(2 * BATCH + 30 + behind)
-    with started(tradepost.url, "orders", "-", "--format", "jsonl", stdin=subprocess.PIPE) as running:
-        assert running.stdin is not None
+    with Forked(environment(tradepost.url), "import", "orders", "-", "--format", "jsonl") as running:
         # Whoever has read this much has begun to write the second batch.
-        running.stdin.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-        running.stdin.flush()
-        running.send_signal(signal.SIGKILL)
-        running.stdin.close()
-    assert running.returncode == -signal.SIGKILL
+        running.input.write("".join(f"{json.dumps(row)}\n" for row in rows))
+        running.input.flush()
+        running.send(signal.SIGKILL)
+        assert running.wait() == -signal.SIGKILL
     there = check_nothing_half(tradepost.url)
     assert there >= BATCH
     out = tradepost.done("import", "orders", json_lines(tmp_path / "orders.jsonl", rows))
@@ -73,9 +65,10 @@ def test_two_imports_of_one_file_at_once_bring_everything_once(tradepost: Comman
     """Whichever of two writers is first, each order is in once, and neither import fails."""
     with_people_and_goods(tradepost, tmp_path)
     file = json_lines(tmp_path / "orders.jsonl", orders(2 * BATCH + 30))
-    with started(tradepost.url, "orders", file) as one, started(tradepost.url, "orders", file) as other:
-        said = [each.communicate(timeout=120)[0].decode() for each in (one, other)]
-    assert (one.returncode, other.returncode) == (0, 0)
+    found = environment(tradepost.url)
+    with Forked(found, "import", "orders", file) as one, Forked(found, "import", "orders", file) as other:
+        said = [each.out.read() for each in (one, other)]
+        assert [each.wait() for each in (one, other)] == [0, 0]
     added = [int(each.split(" imported")[0].rpartition(" ")[2].replace(",", "")) for each in said]
     assert sum(added) == check_nothing_half(tradepost.url) == 2 * BATCH + 30
 

@@ -4,8 +4,8 @@ import http.client
 import json
 import re
 import shlex
+import signal
 import stat
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,29 +13,25 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.cli.conftest import asked
-from tests.flows.process import COMMAND, environment, run
+from tests.flows.forked import Forked
+from tests.flows.process import environment, run
 
 
 @contextmanager
 def welcomed(url: str, folder: Path) -> Iterator[list[str]]:
     """What a server in this folder says, up to the last line of its welcome."""
-    with subprocess.Popen(
-        [str(COMMAND), "serve", "--welcome", "--port", "0"],
-        env=environment(url, log="text,error"),
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as running:
+    words, found = ("serve", "--welcome", "--port", "0"), environment(url, log="text,error")
+    with Forked(found, *words, folder=folder) as running:
         try:
-            assert running.stdout is not None
             said: list[str] = []
-            for line in running.stdout:
+            for line in running.out:
                 said.append(line.rstrip("\n"))
                 if line.endswith("/v1/openapi.json\n"):
                     break
             yield said
         finally:
-            running.terminate()
+            running.send(signal.SIGTERM)
+            running.wait()
 
 
 def commands_in(said: list[str]) -> list[str]:

@@ -11,26 +11,40 @@ from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
 from tradepost import __main__
 from tradepost.cli.app import main
 
 _SECONDS = 30
 _CONTEXT = get_context("forkserver")
-_CONTEXT.set_forkserver_preload([__name__, "tradepost.cli.serve", "tradepost.cli.worker", "uvloop"])
+_LOADED = ("tradepost.cli.serve", "tradepost.cli.worker", "tradepost.cli.import_", "uvloop")
+_CONTEXT.set_forkserver_preload([__name__, *_LOADED])
 
 
 class Forked:
-    """A running `tradepost`, and what it says on both streams."""
+    """A running `tradepost`, and its streams."""
 
-    def __init__(self, environment: dict[str, str], *arguments: str) -> None:
-        out, to_out = _CONTEXT.Pipe(duplex=False)
-        errors, to_errors = _CONTEXT.Pipe(duplex=False)
-        with to_out, to_errors:
-            self._process = _CONTEXT.Process(target=_run, args=(environment, arguments, to_out, to_errors))
-            self._process.start()
-        self.out, self.errors = _text(out), _text(errors)
+    def __init__(
+        self, environment: dict[str, str], *arguments: str | Path, folder: Path | None = None
+    ) -> None:
+        readers, writers = zip(*(_CONTEXT.Pipe(duplex=False) for _ in range(3)), strict=True)
+        streams = readers[0], *writers[1:]
+        words = ["tradepost", *map(str, arguments)]
+        self._process = _CONTEXT.Process(
+            target=_run, args=(environment, words, folder or Path.cwd(), streams)
+        )
+        self._process.start()
+        for each in streams:
+            each.close()
+        self.input, self.out, self.errors = _text(writers[0]), *map(_text, readers[1:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self.input, self.out, self.errors):
+            each.close()
 
     @property
     def pid(self) -> int:
@@ -50,19 +64,18 @@ class Forked:
         return self._process.exitcode
 
 
-def _text(reader: Connection) -> TextIO:
-    with reader:
-        return os.fdopen(os.dup(reader.fileno()), encoding="utf-8")
+def _text(pipe: Connection) -> TextIO:
+    with pipe:
+        return os.fdopen(os.dup(pipe.fileno()), "w" if pipe.writable else "r", encoding="utf-8")
 
 
-def _run(environment: dict[str, str], arguments: Sequence[str], out: Connection, errors: Connection) -> None:
+def _run(environment: dict[str, str], words: list[str], folder: Path, streams: Sequence[Connection]) -> None:
     """What a shell and the interpreter do before the program begins."""
-    with Path(os.devnull).open() as nothing, out, errors:
-        for number, file in enumerate((nothing.fileno(), out.fileno(), errors.fileno())):
-            os.dup2(file, number)
-    sys.stdin = os.fdopen(0)
-    sys.argv = ["tradepost", *arguments]
-    sys.modules["__main__"] = __main__
+    for number, stream in enumerate(streams):
+        os.dup2(stream.fileno(), number)
+        stream.close()
+    sys.stdin, sys.argv, sys.modules["__main__"] = os.fdopen(0), words, __main__
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     main()

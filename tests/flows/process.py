@@ -57,9 +57,8 @@ class Child:
         self._child.send(number)
         status = self._child.wait()
         self._reader.join(timeout=10)
-        self._child.out.close()
-        self._child.errors.close()
-        return status
+        with self._child:
+            return status
 
 
 class Process(Child):

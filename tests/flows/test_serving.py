@@ -91,10 +91,9 @@ def test_production_without_a_public_address_is_warned_of_once(
 def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, name: str, value: str) -> None:
     """A setting that cannot be used is named in one line, with what it may be."""
     found = environment(f"sqlite:///{tmp_path}/x.db") | {f"TRADEPOST_{name}": value}
-    child = Forked(found, "serve")
-    with child.out, child.errors:
+    with Forked(found, "serve") as child:
         said = child.errors.read()
-    assert child.wait() == 1
+        assert child.wait() == 1
     assert f"TRADEPOST_{name}" in said
     assert len(said.strip().splitlines()) == 1
 

@@ -12,7 +12,6 @@ from graphql import (
     GraphQLError,
     GraphQLSchema,
     OperationDefinitionNode,
-    parse,
 )
 
 from tests.graphql import oracle
@@ -67,7 +66,7 @@ class Asked:
 
 def operation_of(schema: GraphQLSchema, resolvers: FieldResolvers, text: str) -> ExecutableOperation:
     """The first operation of a document that is valid."""
-    document = parse(text)
+    document = oracle.parsed(text)
     fragments = {
         each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)
     }
