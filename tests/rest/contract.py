@@ -6,6 +6,10 @@ import re
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from openapi_spec_validator.schemas import schema_v31
+from referencing import Registry
+from referencing.jsonschema import DRAFT202012, SchemaRegistry
 
 from tests.service import Reply, Service
 
@@ -15,6 +19,15 @@ Json = dict[str, Any]
 _UNSAID = {"content-type", "content-length", "connection"}
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _FORMATS = FormatChecker()
+
+
+class Specification(OpenAPIV31SpecValidator):
+    """What OpenAPI 3.1 says a document is, read once: left to itself, jsonschema reads it at each reference."""
+
+    _read: SchemaRegistry = Registry().with_resource(
+        schema_v31["$id"], DRAFT202012.create_resource(dict(schema_v31))
+    )
+    schema_validator = Draft202012Validator(dict(schema_v31), registry=_read.crawl())
 
 
 class Contract:

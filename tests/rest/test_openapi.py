@@ -10,7 +10,7 @@ from openapi_spec_validator import validate
 from tests import shop
 from tests.given_clock import GivenClock
 from tests.laws.test_new_resource import WITH_REVIEWS, migration
-from tests.rest.contract import Contract, Held
+from tests.rest.contract import Contract, Held, Specification
 from tests.rest.test_versions import SECOND
 from tests.service import Service
 from tradepost.webhooks.envelope import EventRow, render
@@ -39,7 +39,7 @@ def contract(request: pytest.FixtureRequest, both: Service) -> Contract:
 
 def test_the_document_is_openapi(contract: Contract) -> None:
     """It is what OpenAPI 3.1 says a document is."""
-    validate(contract.document)
+    validate(contract.document, cls=Specification)
     assert contract.document["openapi"].startswith("3.1.")
 
 
@@ -631,7 +631,7 @@ def test_a_declared_resource_is_documented(new_service: Callable[..., Service]) 
     """A resource that was only declared is documented whole, and its examples are taken."""
     service = new_service("sqlite", resources=WITH_REVIEWS, migration=migration("sqlite"))
     contract = contract_of(service)
-    validate(contract.document)
+    validate(contract.document, cls=Specification)
     product = shop.a_product(service)
     held = Held(service, contract)
     body = contract.document["paths"]["/v1/reviews"]["post"]["requestBody"]["content"]["application/json"][
