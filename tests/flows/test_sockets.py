@@ -62,27 +62,16 @@ def talking(process: Process, key: str = "") -> Iterator[ClientConnection]:
         yield client
 
 
-def watch(process: Process, client: ClientConnection, order: str) -> None:
-    """Subscribes to an order under its id, and waits until that has begun.
+def watch(client: ClientConnection, order: str) -> None:
+    """Subscribes to an order under its id; on return that has begun.
 
-    Nothing says when it has; but once another order, subscribed to later, is heard of, it has.
+    A subscription to an order that does not exist is refused once that was looked for, which begins after those
+    before it have looked for theirs.
     """
     subscribe(client, order)
-    for attempt in range(20):
-        other = an_order(process)
-        subscribe(client, other)
-        with suppress(TimeoutError):
-            pytest.fail(f"nothing has changed, and yet {client.recv(timeout=attempt / 50)!r} came")
-        fulfil(process, other)
-        with suppress(TimeoutError):
-            assert pushed(client, timeout=1) == other
-            return
-        say(client, type="complete", id=other)
-        say(client, type="ping")
-        if hear(client)["type"] == "next":  # it was late
-            assert hear(client)["type"] == "pong"
-            return
-    pytest.fail("no subscription begins")
+    subscribe(client, "none")
+    refused = hear(client)
+    assert (refused["type"], refused["id"]) == ("error", "none"), refused
 
 
 def subscribe(client: ClientConnection, order: str) -> None:
@@ -141,8 +130,8 @@ def test_a_change_is_pushed_once_to_each(process: Process) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(talking(process)) for _ in range(5)]
         for client in clients[:4]:
-            watch(process, client, order)
-        watch(process, clients[4], other)
+            watch(client, order)
+        watch(clients[4], other)
         fulfil(process, order)
         fulfil(process, other)
         for client in clients[:4]:
@@ -158,8 +147,8 @@ def test_a_change_in_one_process_is_pushed_by_all(engine: str, new_database: Cal
     database = new_database(engine)
     with serving(database) as one, serving(database) as two, talking(one) as near, talking(two) as far:
         order = an_order(one)
-        watch(one, near, order)
-        watch(two, far, order)
+        watch(near, order)
+        watch(far, order)
         fulfil(two, order)
         assert pushed(near) == pushed(far) == order
 
@@ -193,7 +182,7 @@ def test_whoever_reads_nothing_costs_little(new_database: Callable[[str], str]) 
                     deaf.sendall(frame(b'{"type":"subscribe","id":"%d","payload":%b}' % (n, payload)))
         with talking(process) as client:
             order = an_order(process)
-            watch(process, client, order)
+            watch(client, order)
             fulfil(process, order)
             assert pushed(client) == order
         assert psutil.Process(process.pid).memory_info().rss - before < 128 << 20
@@ -206,7 +195,7 @@ def test_sigterm_ends_a_hundred_sockets_in_time(engine: str, new_database: Calla
         clients = [stack.enter_context(talking(process)) for _ in range(100)]
         for client in clients:
             subscribe(client, order)
-        watch(process, clients[0], an_order(process))
+        watch(clients[0], an_order(process))
         deaf = stack.enter_context(process.connect())
         deaf.sendall(upgrade(key=f"Bearer {process.key}"))
         assert deaf.recv(4096).startswith(b"HTTP/1.1 101 ")
