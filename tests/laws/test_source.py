@@ -44,7 +44,6 @@ KNOWN_NOUNS = {
     # Words with another sense, and what the document shows as an example.
     "rest/openapi/document.py": {"address", "order"},
     "rest/openapi/examples.py": {"event", "order", "webhook_endpoint"},
-    "rest/openapi/headers.py": {"product"},
     "rest/openapi/links.py": {"address"},
     "rest/openapi/operations.py": {"address", "api_key"},
     "rest/openapi/schemas.py": {"event", "webhook_delivery"},

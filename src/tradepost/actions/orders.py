@@ -94,7 +94,8 @@ class Orders(StandardActions[Order]):
             change.announce("order.updated", Order.plural, order.id)
         if moved:
             change.announce(f"order.{order.status.lower()}", Order.plural, order.id)
-        return _joined(order, lines)
+        head, row = self.statements.row(order), statements_of(LineItem).row
+        return [head + row(line) for line in lines]
 
     async def delete(self, change: Change, current: Order) -> None:
         """Removes an order. A pending one gives its stock back; a fulfilled one cannot be removed.
@@ -370,8 +371,3 @@ async def _give_back(change: Change, lines: Iterable[LineItem]) -> None:
     pieces = stock.pieces_of((line.product_id, line.quantity) for line in lines)
     products = await stock.lock(change, pieces)
     await stock.take(change, products, {product_id: -count for product_id, count in pieces.items()})
-
-
-def _joined(order: Order, lines: Iterable[LineItem]) -> Rows:
-    head, row = statements_of(Order).row(order), statements_of(LineItem).row
-    return [head + row(line) for line in lines]

@@ -55,9 +55,8 @@ class StandardActions(Generic[R]):
     async def create(self, change: Change, values: Values) -> Rows:
         """Adds an item; returns its row. Raises `Invalid` if `values` break a rule."""
         await self.check(change, values, None)
-        dates: Values = {}
-        if issubclass(self.record, Dated):
-            dates = {"created_at": change.now_at, "updated_at": change.now_at}
+        at = change.now_at
+        dates: Values = {"created_at": at, "updated_at": at} if issubclass(self.record, Dated) else {}
         item = self.record(id=change.new_id(), **self.statements.stored(values), **dates)
         row = await change.add(item)
         self.announce(change, "created", item, item)

@@ -31,7 +31,8 @@ def parked() -> Generator[_Parked, None, None]:
 def resumed(work: Coroutine[Any, Any, Any], waits: Any) -> Generator[Any, Any, Any]:
     """Goes on with a coroutine that waits for `waits`; its result, or `PARKED` if it parks before its end.
 
-    Raises what it raises. What is thrown meanwhile, such as a cancellation, is thrown into it.
+    Raises what it raises. An exception that is thrown in while it waits, such as a cancellation, is passed on
+    to it.
     """
     try:
         while waits is not PARKED:

@@ -56,8 +56,7 @@ class Request:
         self.path: str = scope["path"]
         self.headers: dict[bytes, bytes] = _headers(scope["headers"])
         request_id = self.headers.get(b"x-request-id")
-        sane = request_id is not None and _ID.fullmatch(request_id)
-        self.id = request_id.decode() if request_id is not None and sane else fallback_id
+        self.id = request_id.decode() if request_id and _ID.fullmatch(request_id) else fallback_id
         self.use = DatabaseUse()
 
     @property

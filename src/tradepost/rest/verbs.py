@@ -30,6 +30,7 @@ from tradepost.storage.database import Row
 
 _VARY = (b"vary", b"Accept, Authorization")
 _JSON = b"application/json"
+_REPLAYED = (b"idempotency-replayed", b"true")
 _NO_STORE = (b"cache-control", b"no-store")
 _MINIMAL = (b"preference-applied", b"return=minimal")
 
@@ -136,8 +137,7 @@ async def post(call: Call) -> Answer:
     performed = await _perform(call, action, _idempotent(call, body))
     if not performed.replayed:
         return performed.result
-    status, headers = performed.result.status, performed.result.headers
-    return Answer(status, [*headers, (b"idempotency-replayed", b"true")], performed.result.body)
+    return msgspec.structs.replace(performed.result, headers=[*performed.result.headers, _REPLAYED])
 
 
 async def put(call: Call) -> Answer:

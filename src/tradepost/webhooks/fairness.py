@@ -39,7 +39,7 @@ class Candidate(NamedTuple):
     """A waiting delivery, and how many deliveries of its endpoint are in flight.
 
     `queue` is 0 for a first attempt, 1 for a retry, 2 for a redelivery; `retries_in_flight` counts 1 and 2.
-    `details` are for whoever claims the delivery.
+    `details` are for the claim of the delivery.
     """
 
     delivery_id: str
